@@ -8,19 +8,19 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// errEnded is for what comes after Close.
+// errEnded is the error for calls after Close.
 var errEnded = errors.New("the agent has stopped")
 
-// groupsSettings is what of a configuration the control groups are made by.
+// groupsSettings holds the settings of a configuration for control groups.
 type groupsSettings struct {
 	params string // cgroups_params
 	use    bool   // USE_CGROUPS of execd_params
-	gpus   bool   // jobs are kept from GPUs
+	gpus   bool   // jobs cannot open GPUs that they have not been granted
 }
 
-// openGroups are the control groups that were made, by what they were made by. None is closed
-// before the agent ends: jobs have been prepared with it that are still to be started, in a
-// scope that goes with it.
+// openGroups holds the opened control groups by their settings. They are closed only when the agent
+// ends, because jobs that were prepared with them may still have to be started, in a scope that is
+// closed with them.
 type openGroups struct {
 	mu    sync.Mutex
 	made  map[groupsSettings]*launch.Groups
@@ -59,7 +59,7 @@ func (o *openGroups) close() {
 	clear(o.made)
 }
 
-// groupsFor makes control groups as a configuration says, or returns those that it made before.
+// groupsFor returns the control groups for a configuration, and opens them on first use.
 func (a *Agent) groupsFor(config *qconf.Configuration) (*launch.Groups, error) {
 	params, _ := config.Value("cgroups_params")
 	gpus := a.gpus().Numbered()

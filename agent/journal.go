@@ -18,27 +18,27 @@ const (
 	fileNumbers  = "incarnation" // how often an agent was started here
 	fileEpoch    = "epoch"       // largest epoch of a master
 	fileDrain    = "drain"       // lines "source<TAB>reason"
-	fileTurns    = "turns"       // the last turns of orders for the whole agent, by what they are about
-	fileTickets  = "tickets"     // those of running jobs, by the keys of their starts
+	fileTurns    = "turns"       // the sequence number of the last order for the whole agent, by subject
+	fileTickets  = "tickets"     // tickets of running jobs, by the keys of their starts
 	fileFinished = "finished"    // keys of jobs whose end was acknowledged
 )
 
-// journal is what an agent keeps of itself over restarts: which master it obeys, the orders that
-// it has carried out, and why it takes no jobs. What it keeps of jobs is in their directories.
+// journal is the agent's own state across restarts: the epoch of its master, the orders that it has
+// carried out, and the reasons why it takes no jobs. The state of jobs is in their directories.
 //
 // It has locks of its own, so that a caller that only reads never waits for the disk.
 type journal struct {
 	root *jobdir.Dir
 	disk *disk
 
-	// writing serialises changes with their files. Who takes it holds no other lock, but for
-	// that of a sequence of orders: the disk may hang.
+	// writing serialises changes with their files. Because the disk may hang, its holder must hold
+	// no other lock, except that of a sequence of orders.
 	writing       sync.Mutex
 	ticketsUnkept bool // their file is not as they are; guarded by writing
 
 	mu          sync.Mutex
 	epoch, seen uint64              // the largest of a start, and of any other order
-	turns       map[string]Sequence // of orders for the whole agent, by what they are about
+	turns       map[string]Sequence // of orders for the whole agent, by subject
 	drains      map[string]string   // source: reason
 }
 
@@ -77,7 +77,7 @@ func openJournal(root *jobdir.Dir, d *disk) (*journal, error) {
 	return j, err
 }
 
-// write replaces a file of the agent's so that it is there when the power goes. writing is held.
+// write replaces a file of the agent durably. The caller holds writing.
 func (j *journal) write(name string, text []byte) error {
 	defer j.disk.begin("writing the file " + name)()
 	err := j.root.WriteFile(name, text)
@@ -115,7 +115,7 @@ func (j *journal) raise(epoch uint64) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	if err := j.checkStart(epoch); err != nil {
-		return err // while another one was written down
+		return err // while another call wrote
 	}
 	if err := j.write(fileEpoch, strconv.AppendUint(nil, epoch, 10)); err != nil {
 		return roomError(err)
@@ -126,7 +126,7 @@ func (j *journal) raise(epoch uint64) error {
 	return nil
 }
 
-// saw remembers the epoch of a master that has given another order than a start.
+// saw records the epoch of a master that has given an order other than a start.
 func (j *journal) saw(epoch uint64) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -137,7 +137,7 @@ func (j *journal) saw(epoch uint64) error {
 	return j.keepTurns()
 }
 
-// lastTurn returns the turn of the last order about something.
+// lastTurn returns the sequence number of the last order about a subject.
 func (j *journal) lastTurn(what string) Sequence {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -165,8 +165,8 @@ func (j *journal) keepTurns() error {
 	return j.write(fileTurns, append(b, '\n'))
 }
 
-// drain sets why a source wants no jobs to be taken, or takes it back with an empty reason, and
-// reports whether that is something new.
+// drain sets the reason why a source wants the host to take no jobs, or with an empty reason
+// removes it. It reports whether that is a change.
 func (j *journal) drain(source, reason string) (changed bool, err error) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -217,7 +217,7 @@ func (j *journal) setTickets(collect func(behind bool) map[string]given) error {
 	return err
 }
 
-// tickets reads what setTickets has written.
+// tickets reads the file of setTickets.
 func (j *journal) tickets() (all map[string]given, err error) {
 	b, err := j.root.ReadFile(fileTickets)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,63 +14,62 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Link is the way to a master. It translates: what a master says becomes calls of
-// Commands, and what Commands.Reports returns becomes what the master understands.
+// Link is the connection to a master. It translates the messages of the master into calls of
+// Commands, and the results of Commands.Reports into messages for the master.
 type Link interface {
 	// Name says for a log which link it is: "api", "gridengine".
 	Name() string
-	// Run serves the link until the context ends, and returns nil then. An error is
-	// for what cannot be mended by waiting; a master that is away is none.
+	// Run serves the link until the context ends, and returns nil then. It returns an error only
+	// for problems that waiting cannot solve; an unreachable master is not one.
 	Run(ctx context.Context, c Commands) error
 }
 
-// Commands is what a master may order, and what it is told. An Agent implements it.
-// All of it may be used from several goroutines; nothing waits for a job to do
-// something, except where it is said. Errors are *Error.
+// Commands are the orders of a master and the reports for it. An Agent implements it. All methods
+// may be called by several goroutines. They do not wait for jobs unless their comments say so.
+// Errors are *Error.
 type Commands interface {
-	// Start takes a job, or one task of an array job. When it returns without an
-	// error, the job is on the disk and will run, and Start is not needed again. The
-	// same start again changes nothing and is answered with what became of the job.
+	// Start accepts a job, or one task of an array job. When it returns without an error, the job
+	// is on the disk and will run. Repeating the same start changes nothing and returns the current
+	// report of the job.
 	Start(ctx context.Context, s *Start) (JobReport, error)
 	// Admit reports whether a start would be accepted now, and changes nothing.
 	Admit(ctx context.Context, s *Start) error
 	// StartTask starts a task of a parallel job that runs here (sge_pe(5),
 	// control_slaves), as qrsh -inherit does. It returns the id of the task.
 	StartTask(ctx context.Context, s *TaskStart) (JobReport, error)
-	// SawEpoch refuses a master that has been replaced by one with a larger epoch, as Start
-	// does, for all other orders. 0 is for one that does not count.
+	// SawEpoch refuses a master that has been replaced by one with a larger epoch. It is for all
+	// orders except Start, which checks the epoch itself. 0 stands for a master without epochs.
 	SawEpoch(epoch uint64) error
-	// InTurn carries out an order for the whole agent, unless it was carried out before;
-	// one that was overtaken by a newer one about the same is refused. What was carried out
-	// is remembered over restarts.
+	// InTurn carries out an order for the whole agent, unless it was carried out before. It refuses
+	// an order that a newer one about the same subject has overtaken. It remembers carried-out
+	// orders across restarts.
 	InTurn(t Sequence, what string, do func() error) error
 	// Signal delivers an order to a job, or with ID.Task < 0 to all its tasks. The context
 	// may have its turn, see WithTurn.
 	Signal(ctx context.Context, id job.ID, o Order) error
-	// Attach connects the caller with the terminal of an interactive job, from the moment
-	// on at which the job has begun, for which it waits. Who was attached before is so no
-	// more. What the job writes while nobody is attached waits in its terminal, and when
-	// that has no more room the job waits. How the job ends is reported.
+	// Attach waits for the start of an interactive job and connects the caller with its terminal.
+	// Any attached client is disconnected. While no client is attached, the terminal buffers the
+	// output of the job; when the buffer is full, the job blocks. The end of the job is reported as
+	// usual.
 	Attach(ctx context.Context, id job.ID) (Terminal, error)
 	// SignalQueue suspends or resumes all jobs of a queue of this host.
 	SignalQueue(ctx context.Context, queue string, o Order) error
-	// SetTickets gives running jobs their tickets, from which their shares of the
-	// processors come (sge_priority(5)). Jobs that are not named keep theirs.
+	// SetTickets sets the tickets of running jobs, which determine their shares of the processors
+	// (sge_priority(5)). Other jobs keep their tickets.
 	SetTickets(tickets []Tickets)
 	// Configure has the configuration read again.
 	Configure(ctx context.Context) error
 	// FullReport makes the next report of load values one of all of them.
 	FullReport()
-	// Reports waits until there is something that has a number above after, and
-	// returns all of that: of each job its last state, of load values those that have
-	// changed. 0 is for everything. A number that was not given out yet is an
-	// InvalidArgument: it is of another spool area.
+	// Reports waits until there is a report with a number above after, and returns all such
+	// reports: for each job its latest state, and the changed load values. 0 returns all reports. A
+	// number that was never assigned is an InvalidArgument error, because it comes from another
+	// spool area.
 	Reports(ctx context.Context, after uint64) (Batch, error)
 	// Acknowledge says that all reports up to a number have arrived: jobs whose end
 	// is among them are removed.
 	Acknowledge(ctx context.Context, number uint64) error
-	// AcknowledgeJob does so for the end of one job, of which the report had this
-	// number.
+	// AcknowledgeJob acknowledges the end of one job, whose report had this number.
 	AcknowledgeJob(ctx context.Context, id job.ID, number uint64) error
 	// Jobs returns all jobs of the table, in the order of their numbers.
 	Jobs() []JobReport
@@ -79,7 +78,7 @@ type Commands interface {
 	// Drain refuses new jobs, for a reason, until Resume.
 	Drain(ctx context.Context, reason string) error
 	Resume(ctx context.Context) error
-	// Shutdown ends the agent. Jobs go on unless they are to be ended, too.
+	// Shutdown ends the agent. Jobs continue unless endJobs is true.
 	Shutdown(endJobs bool)
 	// Health returns the status of the agent.
 	Health() Health
@@ -88,11 +87,11 @@ type Commands interface {
 // Start is a job, or one task of an array job, that a master has placed here.
 type Start struct {
 	ID job.ID
-	// Key is the same for all repetitions of one start, and no other start has it:
-	// a job that is run again has another. Empty is "<job>.<task>".
+	// Key identifies a start: all repetitions of a start have the same key, and a job that runs
+	// again has another one. Empty means "<job>.<task>".
 	Key string
-	// Epoch counts the masters of the cell: one that has been replaced has a smaller
-	// one, and its starts are refused. 0 for a master that does not count.
+	// Epoch increases with each new master of the cell. Starts of a replaced master have a smaller
+	// epoch and are refused. 0 stands for a master without epochs.
 	Epoch uint64
 
 	Owner      string // login name on this host
@@ -105,15 +104,15 @@ type Start struct {
 	// Submission is that of launch.Assignment.
 	Submission string
 	Restarted  job.Restart
-	// CheckpointPID is that of the outcome of the previous run, for a job that goes on
-	// from a checkpoint.
+	// CheckpointPID is the CheckpointPID in the outcome of the previous run, for a job that
+	// continues from a checkpoint.
 	CheckpointPID int
 
-	// Grants are all queue instances that the job has got, that of its master task
-	// first. On this host it runs with the slots of those that are of this host.
+	// Grants are all queue instances of the job; the master task's is the first. On this host the
+	// job runs with the slots of this host's instances.
 	Grants []Grant
 	PE     string // name of the parallel environment; empty for a serial job
-	// Slave says that the master task is on another host: only tasks run here.
+	// Slave says that the master task is on another host; only slave tasks run here.
 	Slave       bool
 	Tickets     float64
 	Reservation int // number of the advance reservation it runs in
@@ -130,19 +129,19 @@ type Start struct {
 // Interactive says how an interactive job is.
 type Interactive = launch.Interactive
 
-// Terminal is the terminal of a job somebody is attached to. Its methods may be used
-// from several goroutines.
+// Terminal is a client's connection with the terminal of a job. Its methods may be called by
+// several goroutines.
 type Terminal interface {
 	// Pipes reports whether the job has pipes in place of a pseudo terminal.
 	Pipes() bool
-	// Read returns io.EOF after all that the job has written, when the job has ended,
-	// ErrTaken when somebody else has attached, and ErrDetached when the agent ends.
+	// Read returns io.EOF after the job has ended and all its output was read, ErrTaken when
+	// another client has attached, and ErrDetached when the agent stops.
 	Read(p []byte) (int, error)
-	// ReadErrors is Read for the standard error of a job with pipes. What a job writes to
-	// a pseudo terminal is read by Read alone, and here is nothing but the end.
+	// ReadErrors is Read for the standard error of a job with pipes. For a job with a pseudo
+	// terminal, Read returns all output, and ReadErrors only the end.
 	ReadErrors(p []byte) (int, error)
 	Write(p []byte) (int, error)
-	// EndInput closes the standard input of a job with pipes, once and for all who attach
+	// EndInput closes the standard input of a job with pipes, also for all clients that attach
 	// later. For a pseudo terminal it does nothing.
 	EndInput() error
 	// Exit returns the exit status of the job. Call it after Read has returned io.EOF. It waits for
@@ -152,17 +151,17 @@ type Terminal interface {
 	Resize(rows, cols uint16) error
 	// Detach ends the connection and leaves the job alone.
 	Detach()
-	// Leave ends the connection of one who has not gone: the link ends. He is waited for
-	// by the next agent as if he had gone without a word.
+	// Leave ends the connection because the link ends, not the client. The next agent waits for the
+	// client as if it had disappeared without detaching.
 	Leave()
-	// Close ends the connection of someone who has gone without a word. The job is
-	// terminated when nobody attaches to it within Options.HangUp; one with pipes at once:
-	// what was on its way is lost, which nobody would notice. After Detach, or when
-	// somebody else has attached, it does nothing.
+	// Close ends the connection of a client that has disappeared without detaching. If no client
+	// attaches within Options.HangUp, the job is terminated. A job with pipes is terminated at
+	// once, because data in transit is lost unnoticed. After Detach, or when another client has
+	// attached, Close does nothing.
 	Close()
 }
 
-// Grant is a queue instance of which a job has got slots.
+// Grant is a queue instance with the slots that a job has there.
 type Grant = protocol.Grant
 
 // TaskStart is a task of a parallel job: a command that runs in the job's slots.
@@ -172,10 +171,10 @@ type TaskStart struct {
 	Owner   string // must be that of the job
 	Command []string
 	Dir     string
-	Env     []string // NAME=value, beside that of the job
+	Env     []string // NAME=value, in addition to the job's environment
 }
 
-// Order is what a job is told.
+// Order is an order to a job.
 type Order = protocol.Order
 
 // The orders.
@@ -194,17 +193,17 @@ const (
 	Usr2             = protocol.Usr2
 )
 
-// Tickets are what a job has got of the tickets of its cell.
+// Tickets are the tickets of a job.
 type Tickets struct {
 	ID      job.ID   `json:"-"`
 	Tickets float64  `json:"tickets"`
 	Turn    Sequence `json:"-"`
 }
 
-// Batch is what Reports returns. A master that has taken all of it goes on with
-// Number; one that has taken all reports up to some number goes on with that. So each
-// report has a number of its own, of whichever kind it is. What jobs have used is one
-// report for all that were looked at together (JobReport.Used).
+// Batch is the result of Reports. A master that has processed the whole batch continues with
+// Number; one that has processed all reports up to another number continues with that number. So
+// each report, of any kind, has a different number. The usage of all jobs that were measured
+// together is one report (JobReport.Used).
 type Batch struct {
 	Number uint64
 	Jobs   []JobReport // in any order
@@ -219,25 +218,25 @@ type Batch struct {
 // ServiceReport reports whether the host takes jobs.
 type ServiceReport struct {
 	Number uint64
-	// Draining is why the host takes no jobs, whoever wants that; empty if it does. Unlike
-	// Health.Draining it says nothing of an agent that begins or ends.
+	// Draining says why the host takes no jobs, for all sources; it is empty if the host takes
+	// jobs. Unlike Health.Draining it does not cover an agent that is starting or stopping.
 	Draining string
 }
 
 // LoadReport are load values of this host, and of others that load sensors know.
 type LoadReport struct {
-	Number  uint64 // of the report, among those of jobs
+	Number  uint64 // of the report
 	Full    bool   // Values are all there are
 	Time    time.Time
 	Values  []loadsensor.Value
 	Removed []loadsensor.Key
 }
 
-// JobReport is what there is to say of one job at one time.
+// JobReport is the state of one job at one time.
 type JobReport struct {
-	Number uint64 // of the report; larger than those of all before
-	// Used says that nothing but Usage can have changed since the report from which on
-	// reports were asked for. All that were seen at one look have the same number.
+	Number uint64 // of the report; larger than all earlier ones
+	// Used says that only Usage can have changed since the report after which reports were
+	// requested. All jobs that were measured together have the same number.
 	Used  bool
 	ID    job.ID
 	Key   string // no other job or task has it; for tasks see StartKey
@@ -249,7 +248,7 @@ type JobReport struct {
 	PE    string
 	Slots int // on this host
 
-	SuspendedBy []Order // those of the Suspend orders that hold
+	SuspendedBy []Order // the Suspend orders in effect
 	Submitted   time.Time
 	// QueuePriority is the priority of queue_conf(5) that the job has got, a nice value.
 	QueuePriority int
@@ -258,7 +257,7 @@ type JobReport struct {
 	PID           int           // of the supervisor; 0 for none
 	Usage         jobdir.Online // so far; after the end Outcome has it
 	Nice          int
-	Notes         []string // what of its limits and binding is not kept, and why
+	Notes         []string // limits and bindings that are not enforced, and why
 	Outcome       *job.Outcome
 	Dir           string // the job directory
 }
@@ -273,10 +272,10 @@ type Health struct {
 	Used     int
 	Jobs     map[State]int
 	Draining string   // why no jobs are taken; empty if they are
-	Troubles []string // what does not work now, one sentence each
+	Troubles []string // current problems, one sentence each
 	// Sensors are the load sensors, in the order of the configuration.
 	Sensors []external.Status
-	// GPUs are those of the host, in the order of their addresses.
+	// GPUs are the GPUs of the host, sorted by address.
 	GPUs []GPU
 	// Configuration is the version in use; ConfigurationError why a newer one is not.
 	Configuration      string
@@ -289,7 +288,7 @@ type GPU struct {
 	Jobs []job.ID
 }
 
-// Code says what kind of an error it is.
+// Code is the kind of an error.
 type Code = protocol.Code
 
 // The codes of the errors of an agent.

@@ -9,13 +9,13 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// numbers gives out the numbers of reports. Each is larger than all before, those
-// of previous agents included, without a write to the disk for each: the upper bits
-// count the agents.
+// numbers assigns the numbers of reports. Each is larger than all earlier ones, including those of
+// previous agents. This needs no write to the disk for each number, because the upper bits count
+// the agents.
 //
-// A number that stands on the disk before the report can be seen is promised first:
-// until it is kept no report with a larger one is given out, since a master that has
-// acknowledged that would never see this one.
+// A number that must be on the disk before its report becomes visible is reserved first. Until keep
+// is called for it, no report with a larger number is returned, because a master that acknowledges
+// the larger one would never see this report.
 type numbers struct {
 	last     uint64
 	promised []uint64 // in their order
@@ -56,7 +56,7 @@ func (n *numbers) promise() uint64 {
 	return number
 }
 
-// keep says that the report with a promised number is there.
+// keep says that the report with a reserved number is available.
 func (n *numbers) keep(number uint64) {
 	n.promised = slices.DeleteFunc(n.promised, func(p uint64) bool { return p == number })
 }

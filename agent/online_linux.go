@@ -13,10 +13,10 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// onlineWatch has the kernel note for which jobs the supervisor has written what they use,
-// until somebody asks: with each report there is one system call for all jobs, instead of
-// one for each. Nobody waits for it, so that supervisors wake nobody (see watcher for what
-// does). Where the kernel cannot note it (inotify(7): too many watches) files are looked at.
+// onlineWatch lets the kernel record the jobs whose supervisors have written new usage
+// (inotify(7)). So a report needs one system call for all jobs instead of one for each. No
+// goroutine waits for these events, so that supervisors do not wake the agent (see watcher for the
+// events that do). If there are too many watches, the files are checked instead.
 type onlineWatch struct {
 	fd int // -1 for none
 
@@ -33,8 +33,8 @@ func newOnlineWatch() *onlineWatch {
 	return &onlineWatch{fd: fd, jobs: map[int32]*entry{}}
 }
 
-// add watches the directory of a job that runs, and reports whether that can be done. Only
-// what is written from then on is noted.
+// add watches the directory of a running job, and reports whether that succeeded. It only records
+// later writes.
 func (w *onlineWatch) add(e *entry) bool {
 	if w == nil || w.fd < 0 {
 		return false
@@ -63,13 +63,13 @@ func (w *onlineWatch) remove(e *entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.jobs[e.watch] == e {
-		_, _ = unix.InotifyRmWatch(w.fd, uint32(e.watch)) //nolint:gosec // the kernel's type; it may be gone
+		_, _ = unix.InotifyRmWatch(w.fd, uint32(e.watch)) //nolint:gosec // the kernel's type; the watch may have been removed
 		delete(w.jobs, e.watch)
 	}
 }
 
-// written calls f with each job that has written since the last call, perhaps more than once,
-// and reports whether all has been noted: else it can be any. f must not call w.
+// written calls f, perhaps more than once, for each job with a write since the last call. It
+// returns false if events were lost, so that any job may have written. f must not call w.
 func (w *onlineWatch) written(f func(*entry)) (all bool) {
 	if w == nil || w.fd < 0 {
 		return true // then no job is watched
@@ -103,7 +103,7 @@ func (w *onlineWatch) take(events []byte, f func(*entry)) (all bool) {
 		case mask&unix.IN_Q_OVERFLOW != 0:
 			all = false
 		case e == nil:
-		case mask&unix.IN_IGNORED != 0: // the directory is gone
+		case mask&unix.IN_IGNORED != 0: // the directory was removed
 			delete(w.jobs, wd)
 		case string(bytes.TrimRight(name, "\x00")) == jobdir.FileOnline:
 			f(e)

@@ -34,7 +34,7 @@ func (a *Agent) here(grants []Grant) []Grant {
 	return list
 }
 
-// recordOf is what is kept of a start. mu is held.
+// recordOf returns the stored record of a start. The caller holds mu.
 func (a *Agent) recordOf(s *Start) (Record, error) {
 	here := a.here(s.Grants)
 	if len(here) == 0 {
@@ -74,7 +74,7 @@ func (a *Agent) recordOf(s *Start) (Record, error) {
 	return r, nil
 }
 
-// assignment is a start as package launch wants it.
+// assignment converts a start for package launch.
 func (a *Agent) assignment(s *Start) (*launch.Assignment, error) {
 	a.mu.Lock()
 	cluster, groups := a.cluster, a.groups
@@ -118,8 +118,9 @@ func (a *Agent) gpus() *gpu.Inventory {
 	return a.options.GPUs()
 }
 
-// gpusFor are the GPUs that jobs are given, and are kept from, under a configuration; nil where the
-// site does so itself: it has another complex of that name, or other ids in the map of this host.
+// gpusFor returns the GPUs that jobs can be granted, and otherwise cannot open, under a
+// configuration. It is nil if the site manages them itself: it has another complex of this name, or
+// other IDs in the map of this host.
 func (a *Agent) gpusFor(c *qconf.Cluster) *gpu.Inventory {
 	v := a.gpus()
 	x, ok := c.Complexes().Find(launch.GPUMap)
@@ -141,8 +142,8 @@ func (a *Agent) gpusFor(c *qconf.Cluster) *gpu.Inventory {
 	return v
 }
 
-// permit refuses a job with a procedure that this host does not run as its user: before anything
-// of the job runs, and not by a mistake of the job.
+// permit refuses, before anything of the job runs, a job with a procedure that this host does not
+// run as the procedure's user. The job is not at fault.
 func (a *Agent) permit(o *launch.Assignment) error {
 	if a.options.Permit == nil {
 		return nil
@@ -166,9 +167,8 @@ func (a *Agent) permit(o *launch.Assignment) error {
 	return nil
 }
 
-// notPermitted gives its code to an error of what decides whether this host runs a program. If
-// the host could not look, for example for lack of descriptors, that is no decision: the start
-// may be tried again.
+// notPermitted adds the code to an error of Options.Permit. If the host could not check, for
+// example for lack of descriptors, the error is not a decision, and the start may be repeated.
 func notPermitted(err error) error {
 	if isExhausted(err) {
 		return &Error{ResourceExhausted, err}
@@ -186,7 +186,7 @@ func (a *Agent) shepherd(c *qconf.Configuration) (string, error) {
 	return a.launcher.Supervisor(c)
 }
 
-// orderFrom looks up what a start names in the configuration.
+// orderFrom looks up the names of a start in the configuration.
 func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Assignment, error) {
 	if s.Order != nil {
 		o := *s.Order

@@ -29,11 +29,11 @@ func (a *Agent) executionParams() *qconf.ExecdParams {
 	return &a.cluster.Config(a.options.Host).ExecdParams
 }
 
-// accounts reports whether records of jobs are wanted (sge_conf(5), reporting_params).
+// accounts reports whether accounting records are enabled (sge_conf(5), reporting_params).
 func (a *Agent) accounts() bool { return a.Cluster().Config(a.options.Host).ReportingParams.Accounting }
 
-// accounted returns an outcome as it is accounted: with what was reserved instead of what was
-// used, where that is wanted.
+// accounted returns an outcome for the accounting record: if so configured, with the reserved
+// instead of the actual usage.
 func (a *Agent) accounted(d *job.Description, o *job.Outcome) *job.Outcome {
 	a.mu.Lock()
 	reserved := a.executionParams().AcctReservedUsage
@@ -46,9 +46,8 @@ func (a *Agent) accounted(d *job.Description, o *job.Outcome) *job.Outcome {
 	return &changed
 }
 
-// reserve has a report say what a job has reserved instead of what it has used, where
-// masters are to compute their share tree from that (SHARETREE_RESERVED_USAGE). mu is
-// held.
+// reserve replaces the usage in a report by the reserved usage if the share tree uses that
+// (SHARETREE_RESERVED_USAGE). The caller holds mu.
 func (a *Agent) reserve(e *entry, r *JobReport) {
 	if e.run == nil || !a.executionParams().SharetreeReservedUsage {
 		return
@@ -65,8 +64,7 @@ func (a *Agent) reserve(e *entry, r *JobReport) {
 	}
 }
 
-// submitGroup returns the primary group of the submission; 0 where it does not count
-// (USE_QSUB_GID).
+// submitGroup returns the primary group of the submission; 0 if it is not used (USE_QSUB_GID).
 func (a *Agent) submitGroup(s *Start, c *qconf.Configuration) (int, error) {
 	if !c.ExecdParams.UseQsubGID || s.Group == "" {
 		return 0, nil

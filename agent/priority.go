@@ -8,8 +8,8 @@ import (
 	"github.com/execd-project/execd/internal/clock"
 )
 
-// reprioritise is how often nice values follow what jobs have used, where they depend
-// on that: as often as the original does it.
+// reprioritise is the interval at which nice values are adjusted to the usage of jobs, the same as
+// in Grid Engine.
 const reprioritise = 2 * time.Second
 
 // pokePriorities has priorities computed again.
@@ -20,13 +20,13 @@ func (a *Agent) pokePriorities() {
 	}
 }
 
-// prioritise gives running jobs their part of the processors, by their tickets, where
-// reprioritize of sge_conf(5) says so (sge_priority(5)); else they have the priority of
-// their queue, with which they are started.
+// prioritise gives running jobs a part of the processors in proportion to their tickets if
+// reprioritize of sge_conf(5) is set (sge_priority(5)). Otherwise they keep the priority of their
+// queue, with which they were started.
 func (a *Agent) prioritise(ctx context.Context) {
 	var table ptf.Table
 	var timer clock.Timer
-	given := false // priorities but those of queues
+	given := false // other priorities than the queues'
 	for {
 		var again <-chan time.Time
 		if timer != nil {

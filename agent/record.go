@@ -17,16 +17,16 @@ import (
 // written.
 const (
 	fileSuspended = "suspended"
-	fileClient    = "client" // somebody has attached, or is to, and has not said that he goes
+	fileClient    = "client" // a client has attached, or is about to, and has not detached
 	fileEnding    = "ending"
 	fileEnded     = "ended"
 	fileTold      = "told"
 	fileAcked     = "acknowledged"
 )
 
-// Record is what an agent keeps of a start, in the file "start" of the job
-// directory (jobdir.FileStart): what is neither in the description of the job nor
-// found out again.
+// Record is the agent's record of a start, in the file "start" of the job directory
+// (jobdir.FileStart). It holds the data that is not in the description of the job and cannot be
+// determined again.
 type Record struct {
 	ID          job.ID    `json:"id"`
 	Key         string    `json:"key"`
@@ -51,24 +51,25 @@ type Record struct {
 	// sge_pe(5)); MasterIsTask that the job itself takes one of its slots.
 	Control      bool `json:"control,omitempty"`
 	MasterIsTask bool `json:"master_is_task,omitempty"`
-	// KeepDirectory is KEEP_ACTIVE of execd_params when the job came.
+	// KeepDirectory is KEEP_ACTIVE of execd_params at the start of the job.
 	Keep jobdir.KeepActive `json:"keep,omitempty"`
 	// Category is the category field of the accounting.
 	Category string `json:"category,omitempty"`
-	// Booking is what the job takes of this host, and has what of its request counts
-	// for that; nil where the master alone knows.
+	// Booking holds the resources that the job takes of this host, and the part of its request that
+	// matters for them; nil if only the master knows them.
 	Booking *admission.Booking `json:"booking,omitempty"`
 }
 
 // ended is the content of the file "ended".
 type ended struct {
 	Number  uint64       `json:"number"` // of the report
-	Told    bool         `json:"told"`   // those who are to know of it do; else there may be a mark that says so
+	Told    bool         `json:"told"`   // the end was passed to accounting and observers; if false, a mark may say so
 	Outcome *job.Outcome `json:"outcome"`
 }
 
-// mark notes something about the end of a job, whose file "ended" gets a second name. Where
-// there are no such names, or no such file for want of room, it is a file of its own.
+// mark records a fact about the end of a job as a second name (hard link) of the file "ended". If
+// the file system has no hard links, or if the file is missing for lack of space, mark creates a
+// separate file.
 func mark(d launch.Files, name string) error {
 	if d.Mark(fileEnded, name) == nil {
 		return nil
@@ -89,8 +90,7 @@ func writeJSON(d launch.Files, name string, v any) error {
 	return d.WriteDurably(name, append(b, '\n'))
 }
 
-// readJSON reads what writeJSON has written. found is false where there is no such
-// file.
+// readJSON reads a file of writeJSON. found is false if the file does not exist.
 func readJSON(d *jobdir.Dir, name string, v any) (found bool, err error) {
 	b, err := d.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

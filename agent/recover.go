@@ -16,8 +16,8 @@ import (
 // recoverers is how many job directories are read at the same time.
 const recoverers = 8
 
-// recover finds the jobs of a previous agent in the spool area. Directories without
-// our file "start" are somebody else's, such as execd run's, and left alone.
+// recover finds the jobs of a previous agent in the spool area. Directories without the agent's
+// file "start" belong to other programs, such as execd run, and are left alone.
 func (a *Agent) recover() error {
 	ids, err := a.launcher.Jobs()
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *Agent) recover() error {
 	defer a.mu.Unlock()
 	a.load.reportAll(a.numbers.last)
 	if err := a.readTickets(); err != nil {
-		// After the power was gone, say. The master gives them again.
+		// This happens after a power loss, for example. The master sends them again.
 		a.log.Warn("jobs have the tickets of their starts", "error", err)
 	}
 	a.pokePriorities()
@@ -58,8 +58,8 @@ func (a *Agent) recover() error {
 	return nil
 }
 
-// sweepScripts removes the scripts of jobs that are not here: of those that were never
-// accepted, and of those that were removed when the agent was killed.
+// sweepScripts removes the scripts of jobs that no longer exist: of jobs that were never accepted,
+// and of jobs that were being removed when the agent was killed.
 func (a *Agent) sweepScripts() error {
 	numbers, err := a.launcher.Scripts()
 	for _, n := range numbers {
@@ -174,8 +174,8 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 	case found:
 		e.state, e.outcome, e.number, e.acked = Ended, end.Outcome, end.Number, acked
 		if e.run.Rebooted() && !acked {
-			// What was acknowledged may have been lost with the power, and a master that
-			// has acknowledged it does not ask for this number again.
+			// A power loss may have lost an acknowledgement, but a master that sent it does not use
+			// this number again.
 			e.number = a.numbers.next()
 		}
 		return errors.Join(endingError, suspendedError, ackedError, expectedError)
@@ -221,8 +221,7 @@ func wasSuspended(turns map[string]Sequence) bool {
 	return len(turns) == 0
 }
 
-// readSuspended reads what writeSuspended has written; turns are nil where there is
-// nothing.
+// readSuspended reads the file of writeSuspended; turns is nil if there is none.
 func readSuspended(d *jobdir.Dir) (by []Order, turns map[string]Sequence, err error) {
 	b, err := d.ReadFile(fileSuspended)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -247,13 +246,13 @@ func readSuspended(d *jobdir.Dir) (by []Order, turns map[string]Sequence, err er
 	return by, turns, err
 }
 
-// resumeJobs goes on with the jobs that were found.
+// resumeJobs continues the jobs that were found.
 func (a *Agent) resumeJobs() {
 	found := a.found
 	a.found = nil
 	for _, e := range found {
 		a.mu.Lock()
-		over := e.state.Over() // somebody may have had it reported already
+		over := e.state.Over() // it may have been reported already
 		a.mu.Unlock()
 		if over {
 			var end ended

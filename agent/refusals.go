@@ -11,11 +11,11 @@ const (
 	// refusalQuiet is how long the log does not repeat why a job was refused: masters try the
 	// same start again and again.
 	refusalQuiet = 10 * time.Minute
-	// mostRefusals is of how many jobs the log knows what it has.
+	// mostRefusals is the number of jobs whose logged refusals are remembered.
 	mostRefusals = 1000
 )
 
-// refusals are those that the log has.
+// refusals remembers the logged refusals.
 type refusals struct {
 	mu   sync.Mutex
 	said map[job.ID]saidRefusal
@@ -27,8 +27,7 @@ type saidRefusal struct {
 	omitted int // how often it was not repeated
 }
 
-// note reports whether a refusal is to be logged now, and how many equal ones have been left out
-// before it.
+// note reports whether to log a refusal now, and the number of equal ones left out before it.
 func (r *refusals) note(id job.ID, text string, now time.Time) (omitted int, log bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,8 +39,8 @@ func (a *Agent) batch(after uint64) Batch {
 	b := Batch{Number: after}
 	limit := a.numbers.limit()
 	for _, e := range a.table {
-		// One that has changed keeps the number of that, though it has used something
-		// since: else who has taken less than all would never see more than the usage.
+		// A changed job keeps the number of its change even after new usage. Otherwise a master
+		// that has processed only a part of the reports would never see more than the usage.
 		number, used := e.number, false
 		if number <= after && e.state.Live() {
 			number, used = e.used, true
@@ -112,11 +112,11 @@ func (a *Agent) AcknowledgeJob(_ context.Context, id job.ID, number uint64) erro
 // waits reports whether the end of a job waits for its acknowledgement. mu is held.
 func (e *entry) waits() bool { return (e.state == Ended || e.state == Reported) && !e.acked }
 
-// acknowledge has a job that has ended removed. It is noted before the master hears that
-// it is: an agent that is killed before all of the job is removed goes on with that, as
-// the master will not say it again.
+// acknowledge starts the removal of a finished job. It is recorded before the master gets an
+// answer: the master does not repeat it, so an agent that was killed during the removal must be
+// able to continue it.
 func (a *Agent) acknowledge(e *entry) {
-	e.do.Lock() // nobody else does so meanwhile, and the directory stays
+	e.do.Lock() // no other call does so meanwhile, and the directory stays
 	defer e.do.Unlock()
 	a.mu.Lock()
 	waits := e.waits()
@@ -124,8 +124,8 @@ func (a *Agent) acknowledge(e *entry) {
 	if !waits {
 		return
 	}
-	// Not synced: where the power goes, the end is told again (see restate). Without
-	// room on the disk there will be some when the job is removed.
+	// It is not synced: after a power loss, the end is reported again (see restate). On a full disk
+	// the removal of the job frees space.
 	end := a.disk.begin("writing the acknowledgement of job " + e.id.String())
 	err := mark(e.run.Files(), fileAcked)
 	end()
@@ -139,8 +139,7 @@ func (a *Agent) acknowledge(e *entry) {
 	e.poke()
 }
 
-// look reads what running jobs have used, each report time, where no report of load
-// values sets the pace.
+// look reads the usage of running jobs at each report interval, if no load reports set the pace.
 func (a *Agent) look(ctx context.Context) {
 	if a.options.Load != nil {
 		return
@@ -158,7 +157,7 @@ func (a *Agent) look(ctx context.Context) {
 }
 
 func (a *Agent) lookAtUsage() {
-	a.reaper.Look() // as often as there is something to report is often enough
+	a.reaper.Look() // once per report suffices
 	var changed []*entry
 	written, doubtful := a.unread()
 	for i, e := range append(written, doubtful...) {
@@ -181,14 +180,14 @@ func (a *Agent) lookAtUsage() {
 	a.hasUsed(changed)
 }
 
-// supervised reports whether a job runs, with a supervisor who writes what it uses. mu is
-// held.
+// supervised reports whether a job runs with a supervisor, which writes its usage. The caller holds
+// mu.
 func (e *entry) supervised() bool {
 	return (e.state == Running || e.state == Suspended) && !e.record.hosted()
 }
 
-// unread returns the running jobs whose usage has been written since it was read, and those of
-// which that is not known.
+// unread returns the running jobs whose usage was written since it was last read, and the jobs for
+// which that is unknown.
 func (a *Agent) unread() (written, doubtful []*entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -219,8 +218,8 @@ func (a *Agent) noteWritten() {
 	}
 }
 
-// readUsage reads what a job has used, and reports whether that is something new. Of what
-// is known to have been written it need not be asked whether it has.
+// readUsage reads the usage of a job, and reports whether it has changed. If written is true, it
+// need not check whether the file has changed.
 func (a *Agent) readUsage(e *entry, written bool) (changed bool) {
 	var usage *jobdir.Online
 	var err error
@@ -247,12 +246,11 @@ func (a *Agent) readUsage(e *entry, written bool) (changed bool) {
 	return changed
 }
 
-// readOnline reads what the supervisor has written of the usage of a job, unless that is
-// what was seen before; and returns which version it is. nil is for nothing new, or, with an
-// error, for nothing that could be read. It is for those that are not watched: what the
-// kernel has noted costs less.
+// readOnline reads the usage of a job that the supervisor has written, and its version. It returns
+// nil if the version is seen, or with an error if the file cannot be read. It is for jobs without a
+// watch, which is cheaper.
 func (e *entry) readOnline(seen jobdir.Version) (*jobdir.Online, jobdir.Version, error) {
-	// Where somebody writes between the two, the version is too old, and the same is read
+	// If the supervisor writes between the two, the version is too old, and the same usage is read
 	// again.
 	version, err := e.run.Dir.Version(jobdir.FileOnline)
 	if err != nil || version == seen {

@@ -9,8 +9,8 @@ import (
 // that take over from each other have larger and larger epochs, and each counts its orders.
 // An order with the zero Sequence has no number: the agent always carries it out.
 //
-// An order that comes again is carried out once, and one that was overtaken by a newer one
-// for the same thing is refused: what it wants is not wanted any more.
+// A repeated order is carried out once. An order that was overtaken by a newer one about the same
+// subject is outdated and refused.
 type Sequence struct {
 	Epoch  uint64 `json:"epoch"`
 	Number uint64 `json:"number"`
@@ -46,8 +46,8 @@ func turnOf(ctx context.Context) Sequence {
 	return t
 }
 
-// aspectOf is what of a job an order is about: of two orders about different things neither
-// overtakes the other. Ends of a job are in no order, as there is no way back.
+// aspectOf returns the aspect of a job that an order changes: orders about different aspects do not
+// overtake each other. Orders that end a job have no sequence, because they cannot be undone.
 func aspectOf(o Order) string {
 	switch o {
 	case Suspend, Resume:
@@ -62,8 +62,8 @@ func aspectOf(o Order) string {
 	return ""
 }
 
-// InTurn carries out an order for the whole agent unless it came before, or was
-// overtaken. See Commands.
+// InTurn carries out an order for the whole agent unless it is a repetition or was overtaken. See
+// Commands.
 func (a *Agent) InTurn(t Sequence, what string, do func() error) error {
 	if t.Number == 0 {
 		return do()
@@ -94,7 +94,7 @@ func (a *Agent) SawEpoch(epoch uint64) error {
 	case epoch < largest:
 		return replaced(epoch, largest)
 	}
-	// A host on which nothing can be written any more must do as it is told.
+	// A host must still carry out orders when nothing can be written any more.
 	a.trouble("remembering orders", a.journal.saw(epoch))
 	return nil
 }

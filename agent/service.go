@@ -10,12 +10,12 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 )
 
-// starting is what the agent knows of how starts of supervisors fare on this host. A host on
-// which they fail would take one job after the other and lose it; no other host would.
+// starting records whether starts of supervisors succeed on this host. A host on which they fail
+// would take one job after another from the cluster and lose it.
 //
-// Only failures count that no user can cause: that a supervisor could not be started, or
-// ended before it had written anything. What a supervisor has found wrong with a job is the
-// job's failure. All fields belong to Agent.mu.
+// Only failures count that no user can cause: a supervisor that could not be started, or that ended
+// before it had written anything. An error that a supervisor finds in a job is the job's failure.
+// Agent.mu protects all fields.
 type starting struct {
 	doubt  bool          // the last start has failed: the next one needs a trial before it
 	failed int           // how many starts have failed in a row
@@ -34,13 +34,13 @@ const (
 	seldomest  = 5 * time.Minute
 )
 
-// troubleStarts is what does not work where starts fail.
+// troubleStarts is the name of the problem if starts fail.
 const troubleStarts = "starting supervisors"
 
-// mayStart reports whether a job can be started on this host. That its directories are where
-// they were is looked at for each start; everything else is tried after one has failed. An
-// error is one of the whole host, and takes it out of service. supervised is false for a job
-// without a supervisor.
+// mayStart returns an error if no job can be started on this host. For each start it checks that
+// the directories are still in place; after a failed start it tests everything else. An error
+// concerns the whole host and takes it out of service. supervised is false for a job without a
+// supervisor.
 func (a *Agent) mayStart(supervised bool) error {
 	if err := a.launcher.Check(); err != nil {
 		a.takeOut(err)
@@ -73,8 +73,8 @@ func (a *Agent) try() error {
 	return a.launcher.Try(a.context, groups, config)
 }
 
-// doubtStarts has the next start tried before a job is taken: something of a host could not
-// be made for a job, perhaps by the doing of its user.
+// doubtStarts makes the agent test a start before it takes the next job: something could not be
+// created for a job, perhaps because of its user.
 func (a *Agent) doubtStarts() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,7 +108,7 @@ func (a *Agent) startWorked() {
 	}
 }
 
-// noteStart notes how the start of a supervisor went that has ended.
+// noteStart records whether the start of a supervisor that has ended succeeded.
 func (a *Agent) noteStart(e *entry, status syscall.WaitStatus) {
 	switch begun, err := e.run.Begun(); {
 	case err != nil:

@@ -75,9 +75,9 @@ func valid(o Order) bool {
 	return false
 }
 
-// signal notes an order on the disk where it is one that lasts, and has the
-// goroutine of the job deliver it. An order that has no effect is none: the job may
-// have ended, or be suspended already. Tasks of a parallel job do as the job does.
+// signal records a lasting order on the disk, and makes the goroutine of the job deliver it. An
+// order without effect is not an error: the job may have ended, or be suspended already. Orders to
+// a parallel job also apply to its tasks.
 func (a *Agent) signal(e *entry, o Order, t Sequence) error {
 	e.ordering.Lock()
 	defer e.ordering.Unlock()
@@ -92,7 +92,7 @@ func (a *Agent) signal(e *entry, o Order, t Sequence) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !e.state.Live() {
-		return nil // it has ended meanwhile, and with it its directory may have gone
+		return nil // it has ended meanwhile, and its directory may have been removed
 	}
 	if err == nil {
 		a.apply(e, c)
@@ -105,15 +105,15 @@ type change struct {
 	order     Order
 	suspended []Order
 	turns     map[string]Sequence
-	ends      bool // the job is to end by the order
-	again     bool // neither the supervisor nor the master needs to hear of it
+	ends      bool // the order ends the job
+	again     bool // neither the supervisor nor the master needs to be informed
 }
 
-// change finds out what an order changes; nil is for nothing. mu of the agent is held, and
-// ordering.
+// change returns the changes that an order makes, or nil. The caller holds ordering and the agent's
+// mu.
 func (e *entry) change(o Order, t Sequence) (*change, error) {
 	if !e.state.Live() || e.endBy != "" && o != Kill {
-		return nil, nil //nolint:nilnil // no change is no error
+		return nil, nil //nolint:nilnil // no change is not an error
 	}
 	c := &change{order: o, suspended: e.suspended, turns: e.turns}
 	if aspect := aspectOf(o); t.Number > 0 && aspect != "" {
@@ -140,7 +140,7 @@ func (e *entry) change(o Order, t Sequence) (*change, error) {
 	return c, nil
 }
 
-// writeChange writes down what an order changes. ordering is held.
+// writeChange writes the change of an order. The caller holds ordering.
 func (a *Agent) writeChange(e *entry, c *change) error {
 	defer a.disk.begin("writing an order about job " + e.id.String())()
 	if c.ends {
@@ -148,7 +148,7 @@ func (a *Agent) writeChange(e *entry, c *change) error {
 		switch {
 		case err == nil || c.order == Kill:
 		case c.order == Terminate && full(err):
-			// The end of the job may be what makes room.
+			// The end of the job may free space.
 			a.log.Warn("cannot record that a job was ordered to end", "job", e.id.String(), "error", err)
 		default:
 			return roomError(err)
@@ -171,7 +171,7 @@ func (a *Agent) apply(e *entry, c *change) {
 	if c.again {
 		return
 	}
-	// What supervisors are told knows no reasons.
+	// Orders to supervisors carry no reasons.
 	told := c.order
 	switch {
 	case e.endBy != "" || c.order == Usr1 || c.order == Usr2:
@@ -196,7 +196,8 @@ func (a *Agent) apply(e *entry, c *change) {
 // turnWord begins a line of the file "suspended" with the turn of an order.
 const turnWord = "turn"
 
-// writeSuspended writes down why a job is suspended, and with it which orders have come.
+// writeSuspended writes the reasons why a job is suspended, together with the sequence numbers of
+// its orders.
 func writeSuspended(d launch.Files, by []Order, turns map[string]Sequence) error {
 	var text []byte
 	for _, o := range by {

@@ -36,8 +36,8 @@ func simulated(s *Start, c *qconf.Configuration) time.Duration {
 // hosted reports whether the job has no supervisor: it is one of slaves, or simulated.
 func (r *Record) hosted() bool { return r.Slave || r.Simulated > 0 }
 
-// simulation returns the timer that ends a simulated job; nil for a job that is none, which never
-// comes. mu is held.
+// simulation returns the timer that ends a simulated job; nil, which never fires, for other jobs.
+// The caller holds mu.
 func (a *Agent) simulation(e *entry) clock.Timer {
 	if e.record.Simulated == 0 {
 		return nil

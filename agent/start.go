@@ -40,8 +40,8 @@ func (a *Agent) Start(ctx context.Context, s *Start) (JobReport, error) {
 	return a.accepted(ctx, e)
 }
 
-// mostKey bounds the key of a start, in bytes: mostFinished of them are remembered, and users choose
-// those of the tasks of their jobs.
+// mostKey is the maximum length of a start's key, in bytes: the agent remembers mostFinished keys,
+// and users choose the keys of their jobs' tasks.
 const mostKey = 1 << 10
 
 func (a *Agent) refused(id job.ID, err error) {
@@ -60,8 +60,7 @@ func (a *Agent) refused(id job.ID, err error) {
 	}
 }
 
-// accepted waits until a start has been accepted or refused, by whoever came with
-// it first.
+// accepted waits until a start has been accepted or refused by the call that received it first.
 func (a *Agent) accepted(ctx context.Context, e *entry) (JobReport, error) {
 	select {
 	case <-e.ready:
@@ -76,14 +75,14 @@ func (a *Agent) accepted(ctx context.Context, e *entry) (JobReport, error) {
 	return a.report(e), nil
 }
 
-// clone returns a start in which something can be filled in: the caller's is not changed.
+// clone returns a copy of a start, so that missing values can be filled in without changing the
+// caller's.
 func (s *Start) clone() *Start {
 	c := *s
 	return &c
 }
 
-// check refuses what makes no sense whatever the host is like, and fills in what
-// may be left out.
+// check refuses starts that are invalid on any host, and fills in optional values.
 func (s *Start) check() error {
 	switch {
 	case s.ID.Job < 1 || s.ID.Task < 0:
@@ -116,9 +115,9 @@ func (s *Start) check() error {
 	return nil
 }
 
-// receive puts a new start into the table, with its slots booked, or finds the job
-// of one that came before; first tells which. Without an entry and an error the
-// report has what is known about a job that is no longer here.
+// receive adds a new start to the table and books its slots, or finds the job of an earlier one;
+// first tells which. If it returns neither an entry nor an error, report describes a job that is no
+// longer here.
 func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,7 +172,7 @@ func (a *Agent) Admit(_ context.Context, s *Start) error {
 	if err != nil {
 		return err
 	}
-	// What only shows when the job is described.
+	// Errors that only show when the job is described.
 	order, err := a.assignment(s)
 	if err == nil {
 		_, err = order.Describe(s.ID, a.area(), "")
@@ -181,8 +180,7 @@ func (a *Agent) Admit(_ context.Context, s *Start) error {
 	return orderError(err)
 }
 
-// orderError gives an error of what was ordered its code. What is not known of users for
-// the moment is not wrong for good.
+// orderError adds the code to an error of an order. A failed lookup of a user is a temporary error.
 func orderError(err error) error {
 	switch {
 	case err == nil:
@@ -270,7 +268,7 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	return run, nil
 }
 
-// troubleRoom is what does not work where the host has no room for jobs.
+// troubleRoom is the name of the problem if the host has no space for jobs.
 const troubleRoom = "job directories"
 
 // noteRoom notes in the agent's health that the host has no room, if an error says so.
@@ -280,8 +278,8 @@ func (a *Agent) noteRoom(err error) {
 	}
 }
 
-// noteRest notes what is left of a job that is refused: who has no descriptors or no room to
-// make a directory may have none to remove it.
+// noteRest records that a refused job may have left files: an agent without descriptors or disk
+// space for a directory may be unable to remove it.
 func (a *Agent) noteRest(e *entry) {
 	if _, err := os.Lstat(a.area().JobPath(e.id)); errors.Is(err, fs.ErrNotExist) {
 		return
@@ -291,7 +289,7 @@ func (a *Agent) noteRest(e *entry) {
 	a.rests[e.id] = true
 }
 
-// discardRest removes what an earlier start of a job has left that was refused.
+// discardRest removes the remains of an earlier, refused start of a job.
 func (a *Agent) discardRest(e *entry) error {
 	a.mu.Lock()
 	groups, rest := a.groups, a.rests[e.id]
@@ -308,8 +306,8 @@ func (a *Agent) discardRest(e *entry) error {
 	return nil
 }
 
-// removeScript removes the script of a job, which its tasks share, unless another
-// one of them is still here.
+// removeScript removes the script of a job, which its tasks share, unless another task still
+// exists.
 func (a *Agent) removeScript(e *entry) {
 	if e.id.PETask != "" {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/execd-project/execd/agent/protocol"
 )
 
-// State is where a job stands on this host.
+// State is the state of a job on this host.
 //
 //	         refused: it never was here
 //	           ^
@@ -26,7 +26,7 @@ import (
 //	                    v
 //	               acknowledged            it knows: nothing of the job is kept
 //
-// What is kept on disk at each of them, from which an agent that was killed goes on:
+// The files at each state, with which the next agent continues after this one was killed:
 //
 //	received      nothing: a master that has no answer asks again
 //	accepted      the job directory, complete, with its file "start"
@@ -42,9 +42,9 @@ import (
 //	              in the file "finished" of the spool area for a while, so that a start
 //	              that comes late is known
 //
-// A slave job (Start.Slave) has no supervisor: it is running from its acceptance on,
-// for the tasks that are started in it, and ends when it is told to. Nor has one that is
-// simulated (Record.Simulated), which ends by itself.
+// A slave job (Start.Slave) has no supervisor: it is running from its acceptance, so that tasks can
+// be started in it, and ends on order. A simulated job (Record.Simulated) has none either, and ends
+// by itself.
 type State = protocol.State
 
 // The states of a job, in their order.
@@ -72,5 +72,5 @@ var next = map[State][]State{
 	Reported:  {Acknowledged},
 }
 
-// mayFollow reports whether a job can come from one state to another.
+// mayFollow reports whether a job can change from one state to another.
 func mayFollow(from, to State) bool { return slices.Contains(next[from], to) }

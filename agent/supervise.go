@@ -14,8 +14,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// supervise has a job of the table seen through, by a goroutine of its own. mu is
-// held.
+// supervise starts a goroutine that runs a job of the table to its end. The caller holds mu.
 func (a *Agent) supervise(e *entry) {
 	a.spawn(func(ctx context.Context) {
 		if e.record.hosted() {
@@ -29,7 +28,7 @@ func (a *Agent) supervise(e *entry) {
 // spawn begins a goroutine for which Close waits. It has to return when the context ends.
 func (a *Agent) spawn(f func(context.Context)) { a.goroutines.begin(func() { f(a.context) }) }
 
-// goroutines are those that somebody waits for.
+// goroutines counts goroutines, so that the agent can wait for their end.
 type goroutines struct {
 	mu   sync.Mutex
 	over bool
@@ -53,8 +52,8 @@ func (g *goroutines) end() {
 	g.wait.Wait()
 }
 
-// manage takes a job from its acceptance, or from where the previous agent left it, to its end,
-// and removes what is left of it. It returns early when the agent ends.
+// manage takes a job from its acceptance, or from where the previous agent left it, to its end, and
+// removes what is left of it. It returns early when the agent stops.
 func (a *Agent) manage(ctx context.Context, e *entry) {
 	e.unwatch = a.watcher.add(a.area().JobPath(e.id), e.noticeChange)
 	defer e.unwatch()
@@ -190,8 +189,8 @@ func (a *Agent) noticeBeginning(e *entry) {
 	e.poke() // orders that could not be delivered before
 }
 
-// stopWatching ends the watch on the directory of a job that has begun: what comes behind
-// that, but for its usage, which may change all the time, is told by its supervisor's end.
+// stopWatching ends the watch on the directory of a started job. Its usage may change all the time
+// and needs no watch, and the end of its supervisor announces all other changes.
 func (a *Agent) stopWatching(e *entry) {
 	a.mu.Lock()
 	begun := e.state == Running || e.state == Suspended
@@ -202,8 +201,8 @@ func (a *Agent) stopWatching(e *entry) {
 	}
 }
 
-// conclude finds out what became of a job whose supervisor is gone, and writes it
-// down before anybody is told.
+// conclude determines the outcome of a job whose supervisor has ended, and writes it to the disk
+// before it is reported.
 func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
 	failpoint.At("agent-before-collect")
 	e.do.Lock()
@@ -232,7 +231,7 @@ func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
 	a.changes()
 }
 
-// completeOutcome completes an outcome with what only the agent knows.
+// completeOutcome adds the values to an outcome that only the agent knows.
 func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 	if !e.record.hosted() {
 		a.procedures.attributeFailure(e.run.Description, o)
@@ -241,11 +240,12 @@ func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 	case e.endBy == Reschedule && o.Failed != job.FailedLimit:
 		f := job.FailureOf(job.FailedReschedule)
 		o.Failed, o.Stamp, o.FailedText, o.Class, o.Effect = f.Code, "", f.Text, f.Class, f.Effect
-		// What ended it is no result of the job: records have none (tested).
+		// The end has an external cause, so there is no result of the job: its record has none
+		// (tested).
 		o.ExitStatus, o.Signal = 0, 0
 		o.Reason = "was rescheduled"
 	case e.endBy == Migrate && o.Failed == job.FailedNoExitStatus:
-		// Its supervisor was killed on the way. It is to go on elsewhere all the same.
+		// Its supervisor was killed during the migration. The job still has to continue elsewhere.
 		f := job.FailureOf(job.FailedMigrate)
 		o.Failed, o.Stamp, o.FailedText, o.Class, o.Effect = f.Code, "", f.Text, f.Class, f.Effect
 		o.Restart = job.RestartedJob
@@ -264,7 +264,7 @@ func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 	return o
 }
 
-// writeEnd writes an end down and tells it, or keeps it to be told later.
+// writeEnd writes an end to the disk and reports it, or stores it to report it later.
 func (a *Agent) writeEnd(e *entry, end *ended, again bool) {
 	defer a.disk.begin("writing the end of job " + e.id.String())()
 	err := writeJSON(e.run.Files(), fileEnded, end)
@@ -278,7 +278,7 @@ func (a *Agent) writeEnd(e *entry, end *ended, again bool) {
 	a.trouble("writing down the ends of jobs", err)
 }
 
-// tell tells those who want to know of an end, and writes down that they do.
+// tell passes an end to accounting and observers, and records that on the disk.
 func (a *Agent) tell(e *entry, end *ended, again bool) error {
 	if end.Told {
 		return nil
@@ -286,7 +286,7 @@ func (a *Agent) tell(e *entry, end *ended, again bool) error {
 	if err := a.tellNow(e, end, again); err != nil {
 		return err
 	}
-	// Not synced: where the power goes it is told again, and has no second record.
+	// Not synced: after a power loss it is passed again, and gets no second accounting record.
 	return mark(e.run.Files(), fileTold)
 }
 
@@ -306,14 +306,14 @@ func (a *Agent) tellNow(e *entry, end *ended, again bool) error {
 	return nil
 }
 
-// burial is how long the removal of what is left of a job, and what comes before it, waits
-// after it could not be done, at first and at most.
+// The first and the longest pause after a failed attempt to remove a job, or to do the steps before
+// that.
 const (
 	burialFirst = time.Second
 	burialLast  = time.Minute
 )
 
-// removeWhenAcknowledged waits until the end of a job was acknowledged, and removes what is left of it.
+// removeWhenAcknowledged waits until the end of a job was acknowledged, and then removes the job.
 func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 	for {
 		a.mu.Lock()
@@ -329,7 +329,7 @@ func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 		}
 	}
 	failpoint.At("agent-acknowledged")
-	// What the master knows is in no record yet where the disk was full: it is the last copy.
+	// If the disk was full, there may be no accounting record yet, and this is the last copy.
 	for wait := burialFirst; e.untold != nil; wait = min(2*wait, burialLast) {
 		if !a.pause(ctx, wait) {
 			return
@@ -376,8 +376,8 @@ func (a *Agent) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// runUnsupervised keeps a job that has no supervisor: a slave job, in which tasks are started until
-// it is told to end, or one that is simulated, until its time is over.
+// runUnsupervised runs a job without a supervisor: a slave job, in which tasks are started until an
+// order ends it, or a simulated job until its time is over.
 func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
 	a.mu.Lock()
 	if e.state == Accepted {
@@ -427,8 +427,8 @@ func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
 	a.removeWhenAcknowledged(ctx, e)
 }
 
-// awaitTasks ends the tasks of a parallel job, and waits until they have: the report
-// of the job comes after theirs. It returns false if the agent ends first.
+// awaitTasks ends the tasks of a parallel job and waits for their ends, because the job must be
+// reported after them. It returns false if the agent stops first.
 func (a *Agent) awaitTasks(ctx context.Context, e *entry) bool {
 	for {
 		a.mu.Lock()

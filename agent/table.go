@@ -24,25 +24,25 @@ type entry struct {
 	ready  chan struct{} // closed when the start has been accepted or refused
 	failed error         // why it was refused
 	found  bool          // a previous agent left it
-	wake   chan struct{} // of the job's goroutine: orders, files that have come
-	// do serialises what is done to the job by agent/launch.
+	wake   chan struct{} // wakes the job's goroutine for orders and new files
+	// do serialises operations of agent/launch on the job.
 	do sync.Mutex
-	// ordering serialises orders about the job, and whether it has a client, with what is
-	// written down of them. It is taken before Agent.mu, and not by who holds do.
+	// ordering serialises orders to the job, and changes of its client, together with their files.
+	// It is acquired before Agent.mu, and never by a holder of do.
 	ordering sync.Mutex
 	unwatch  func() // ends the watch on the job's directory; of the job's goroutine
-	untold   *ended // an end that could not be written down, or told; of the job's goroutine
-	told     bool   // the end was reported, but not yet marked as reported; of the job's goroutine
+	untold   *ended // an end that could not be written or reported; used by the job's goroutine
+	told     bool   // the end was reported, but not yet marked as reported; used by the job's goroutine
 	watch    int32  // of onlineWatch, in its jobs
 	seat     seat   // for the terminal of an interactive job
 
-	// What follows belongs to Agent.mu.
+	// Agent.mu protects the following fields.
 	run       *launch.Job
 	state     State
-	number    uint64 // of the last report of anything but usage
+	number    uint64 // of the last report that was not only usage
 	used      uint64 // of that of usage; 0 for none
 	suspended []Order
-	endBy     Order // the order by which the job is to end; empty for none
+	endBy     Order // the order that ends the job; empty for none
 	orders    []Order
 	turns     map[string]Sequence // the last ones, by the aspect of the order
 	tickets   Sequence            // of record.Tickets
@@ -54,9 +54,9 @@ type entry struct {
 	unread    bool           // watched, and the file was written since it was read
 	priority  ptf.Priority   // as prioritise has given it
 	outcome   *job.Outcome
-	acked     bool // the end was acknowledged; what is left is to be removed
+	acked     bool // the end was acknowledged, and the job is being removed
 	parent    *entry
-	tasks     []*entry // of a parallel job, those that have not been removed
+	tasks     []*entry // of a parallel job: the tasks that have not been removed
 	lastTask  int      // number of the last task that was started
 }
 
@@ -64,10 +64,10 @@ func newEntry(id job.ID, r Record) *entry {
 	return &entry{id: id, record: r, state: Received, ready: make(chan struct{}), wake: make(chan struct{}, 1), unwatch: func() {}}
 }
 
-// noticeChange takes note of what has changed in the job's directory. What the job uses wakes
-// nobody.
+// noticeChange handles a change in the job's directory. A change of the usage does not wake the
+// job's goroutine.
 func (e *entry) noticeChange(name string) {
-	if !strings.Contains(name, jobdir.FileOnline) { // or what is to become it
+	if !strings.Contains(name, jobdir.FileOnline) { // or the new version of it
 		e.poke()
 	}
 }
@@ -80,7 +80,7 @@ func (e *entry) poke() {
 	}
 }
 
-// changes wakes all who wait for reports. mu is held.
+// changes wakes all callers that wait for reports. The caller holds mu.
 func (a *Agent) changes() {
 	close(a.changed)
 	a.changed = make(chan struct{})
@@ -92,13 +92,13 @@ func (a *Agent) set(e *entry, to State) {
 		return
 	}
 	if !mayFollow(e.state, to) {
-		// An internal error; what happened has happened all the same.
+		// An internal error. The change has happened nevertheless.
 		a.log.Error("internal error: a job changed to a state that cannot follow its state",
 			"job", e.id.String(), "from", string(e.state), "to", string(to))
 	}
 	e.state = to
 	a.bound++
-	if to != Reported { // who told it knows
+	if to != Reported { // the caller that reported it knows
 		e.number = a.numbers.next()
 		a.changes()
 	}
@@ -111,8 +111,8 @@ func (a *Agent) touch(e *entry) {
 	a.changes()
 }
 
-// hasUsed has what jobs have used reported, under one number. It gets it only now: reports
-// with larger ones may have been taken while the jobs were looked at. mu is held.
+// hasUsed makes the usage of jobs available as one report. The report gets its number only now,
+// because larger numbers may have been returned while the jobs were measured. The caller holds mu.
 func (a *Agent) hasUsed(list []*entry) {
 	list = slices.DeleteFunc(list, func(e *entry) bool { return !e.state.Live() })
 	if len(list) == 0 {
@@ -167,7 +167,7 @@ func compareIDs(a, b job.ID) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task), cmp.Compare(a.PETask, b.PETask))
 }
 
-// report says what there is to say of a job. mu is held.
+// report returns the report of a job. The caller holds mu.
 func (a *Agent) report(e *entry) JobReport {
 	r := JobReport{
 		Number: e.number, ID: e.id, Key: e.record.Key, State: e.state, Slave: e.record.Slave,
@@ -196,9 +196,8 @@ func (a *Agent) report(e *entry) JobReport {
 	return r
 }
 
-// Bound returns the processors of the cores that jobs are bound to
-// (job.Description.BindingCPUs), by the directories of the jobs; of one that is bound to
-// none, or has ended, an empty text.
+// Bound returns the processors of the cores that jobs are bound to (job.Description.BindingCPUs),
+// by the directories of the jobs. The text is empty for a job that is not bound or has ended.
 func (a *Agent) Bound() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -215,15 +214,15 @@ func (a *Agent) Bound() map[string]string {
 	return bound
 }
 
-// BoundVersion is another number when Bound may be something else than it was.
+// BoundVersion returns a number that changes whenever the result of Bound may have changed.
 func (a *Agent) BoundVersion() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.bound
 }
 
-// Jobs returns all jobs, in the order of their numbers. Those that are only just
-// being accepted are not among them.
+// Jobs returns all jobs, in the order of their numbers. It leaves out jobs that are still being
+// accepted.
 func (a *Agent) Jobs() []JobReport {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -267,7 +266,7 @@ func roomError(err error) error {
 	return &Error{Internal, err}
 }
 
-// isExhausted reports whether an error comes from a host that has no room for a job now.
+// isExhausted reports whether an error means that the host has no resources for a job now.
 func isExhausted(err error) bool {
 	return slices.ContainsFunc(exhausted, func(e error) bool { return errors.Is(err, e) })
 }

@@ -32,8 +32,8 @@ func (a *Agent) StartTask(ctx context.Context, s *TaskStart) (JobReport, error) 
 	return a.accepted(ctx, e)
 }
 
-// taskKeys is what the keys of all tasks of a job begin with, so that none is that of a job or
-// of a task of another one.
+// taskKeys returns the prefix of the keys of a job's tasks, so that they differ from the keys of
+// jobs and of other jobs' tasks.
 func taskKeys(job job.ID) string { return job.String() + "/" }
 
 // StartKey is the key that Start or StartTask had.
@@ -46,8 +46,8 @@ func (r *JobReport) StartKey() string {
 	return strings.TrimPrefix(r.Key, taskKeys(parent))
 }
 
-// finishedKey is the key under which it is remembered of a job or task that its end was
-// acknowledged. Tasks of another run of their job have another one.
+// finishedKey returns the key under which the acknowledged end of a job or task is remembered.
+// Tasks of another run of the job have other keys.
 func (e *entry) finishedKey() string {
 	if e.parent == nil {
 		return e.record.Key
@@ -57,8 +57,8 @@ func (e *entry) finishedKey() string {
 
 func finishedTask(parent *entry, key string) string { return parent.record.Key + "/" + key }
 
-// receiveTask gives a task one of the slots of its job, or finds the one of the same start
-// that came before, as receive does.
+// receiveTask gives a task one of the slots of its job, or finds the task of an earlier, identical
+// start, as receive does.
 func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobReport, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,7 +70,7 @@ func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobRepor
 		return e, false, report, nil
 	}
 	if parent != nil && a.finished.has(finishedTask(parent, key)) {
-		// Which number it had is not known any more, so the answer is none of a task.
+		// The task's number is no longer known, so the answer does not describe a task.
 		return nil, false, JobReport{ID: s.Job, Key: s.Key, State: Acknowledged, Owner: s.Owner}, nil
 	}
 	// A slave job is ready for them as soon as it was accepted.
@@ -148,7 +148,7 @@ func (a *Agent) acceptTask(e *entry, s *TaskStart) {
 	e.run = run
 	a.set(e, Accepted)
 	if by := e.parent.endBy; by != "" {
-		e.endBy = by // it came too late
+		e.endBy = by // the order came too late
 	}
 	if len(e.parent.suspended) > 0 {
 		e.orders = []Order{Suspend}
@@ -156,9 +156,10 @@ func (a *Agent) acceptTask(e *entry, s *TaskStart) {
 	a.supervise(e)
 }
 
-// fileLastTask has the number of the last task of a parallel job that was started here. No
-// other may have it: to a master its end would be that of the first one once more, and the
-// directory of that is gone when its end has been acknowledged.
+// fileLastTask contains the number of the last task of a parallel job that was started here.
+// Numbers must not be reused: a master would take the end of the second task for the end of the
+// first one. The directories do not show used numbers, because they are removed after the
+// acknowledgement.
 const fileLastTask = "last_task"
 
 // keepTaskNumber has the next agent go on counting. The caller has parent.do.
@@ -169,7 +170,7 @@ func (a *Agent) keepTaskNumber(parent *entry) error {
 	return parent.run.Dir.WriteNumber(fileLastTask, last)
 }
 
-// taskNumber is the N of a task's id "N.host"; 0 if it has none.
+// taskNumber returns the N of a task's ID "N.host", or 0 if it has none.
 func taskNumber(name string) int {
 	n, _, _ := strings.Cut(name, ".")
 	number, err := strconv.Atoi(n)

@@ -1,13 +1,13 @@
 package agent
 
-// given are the tickets of a job, and the order that they came with.
+// given holds the tickets of a job, and the sequence number of the order that set them.
 type given struct {
 	Tickets float64  `json:"tickets"`
 	Turn    Sequence `json:"turn,omitzero"`
 }
 
-// SetTickets gives jobs their tickets. It is remembered over restarts, so that an order
-// that comes late stays one that was overtaken.
+// SetTickets sets the tickets of jobs. They are stored across restarts, so that a late, overtaken
+// order is still recognised.
 func (a *Agent) SetTickets(tickets []Tickets) {
 	a.trouble("remembering tickets", a.journal.setTickets(func(behind bool) map[string]given {
 		return a.takeTickets(tickets, behind)
@@ -15,9 +15,8 @@ func (a *Agent) SetTickets(tickets []Tickets) {
 	a.pokePriorities()
 }
 
-// takeTickets gives tickets to the jobs of the table, and returns those of all running
-// jobs, by the keys of their starts; nil where nothing has changed, unless changed says
-// that something has before.
+// takeTickets sets the tickets of the jobs in the table, and returns the tickets of all running
+// jobs by the keys of their starts. It returns nil if nothing has changed and changed is false.
 func (a *Agent) takeTickets(tickets []Tickets, changed bool) map[string]given {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,20 +13,20 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// How long the user database may take for an answer, and when it is asked again if it has
-// given none. Of questions that are never answered each keeps a thread.
+// The timeout of a query to the user database, and the pauses before further attempts. Each query
+// that is never answered occupies a thread.
 const (
 	userPatience  = 10 * time.Second
 	userPause     = 5 * time.Second
 	mostQuestions = 16
 )
 
-// errNoUsers is wrapped by what is known about no user because the database does not answer.
+// errNoUsers is wrapped by the errors of lookups that fail because the database does not answer.
 var errNoUsers = errors.New("the user database does not work")
 
-// userGuard stands before the user database of the host, which may be a directory
-// somewhere else: while that gives no answer, or says that it cannot, nobody waits for it,
-// no jobs are taken, and it is asked from time to time whether it works again.
+// userGuard protects the agent from a user database that does not answer or fails, such as a remote
+// directory: lookups then fail at once, the host takes no jobs, and the guard tries the database
+// again from time to time.
 type userGuard struct {
 	ctx   context.Context
 	clock clock.Clock
@@ -47,7 +47,7 @@ func (g *userGuard) whyNot() string {
 	return g.why
 }
 
-// ask asks the database. An answer is also that there is nobody of that name.
+// ask queries the database. The result "no such user" is an answer, too.
 func ask[T any](g *userGuard, question func() (T, error)) (T, error) {
 	if why := g.whyNot(); why != "" {
 		var none T
@@ -66,7 +66,7 @@ func ask[T any](g *userGuard, question func() (T, error)) (T, error) {
 	return v, fmt.Errorf("%w: %w", errNoUsers, err)
 }
 
-// try asks once, and waits for the answer for a while.
+// try queries once, with a timeout.
 func try[T any](g *userGuard, question func() (T, error)) (T, error) {
 	type answer struct {
 		v   T
@@ -100,7 +100,7 @@ func try[T any](g *userGuard, question func() (T, error)) (T, error) {
 	}
 }
 
-// fail notes that the database does not work, and asks again until it does.
+// fail records that the database does not work, and repeats the query until it does.
 func (g *userGuard) fail(err error, again func() error) {
 	if former := g.set(err.Error()); former != "" {
 		return
@@ -137,7 +137,7 @@ func (g *userGuard) set(why string) (former string) {
 	return former
 }
 
-// guardUsers has users and groups looked up behind a guard.
+// guardUsers protects the lookups of users and groups by a guard.
 func (a *Agent) guardUsers() {
 	g := &userGuard{ctx: a.context, clock: a.clock, log: a.log}
 	g.noted = func() {

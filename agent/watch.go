@@ -10,15 +10,14 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// pollEvery is how often directories are looked at that cannot be watched.
+// pollEvery is the interval at which directories without a watch are checked.
 const pollEvery = 250 * time.Millisecond
 
-// watcher tells when something has changed in the directory of a job. Where the
-// kernel cannot (NFS, or too many watches) the directory is looked at from time to
-// time.
+// watcher reports changes in the directories of jobs. If the kernel cannot watch a directory (NFS,
+// or too many watches), the watcher checks it periodically.
 type watcher struct {
 	log    hclog.Logger
-	notify *fsnotify.Watcher // nil where there is none
+	notify *fsnotify.Watcher // nil if inotify is not available
 
 	mu      sync.Mutex
 	dirs    map[string]*watch
@@ -28,7 +27,7 @@ type watcher struct {
 	done    sync.WaitGroup
 }
 
-// watch is what one call of add has begun: a later one may have the same directory.
+// watch is the result of one call of add: a later call may be for the same directory.
 type watch struct {
 	see func(name string)
 }
@@ -44,10 +43,9 @@ func newWatcher(log hclog.Logger) *watcher {
 	return w
 }
 
-// add has f called whenever something has changed in a directory, with the name of
-// what has there, and perhaps when nothing has, with an empty one: then it can be
-// anything. f must not wait. The returned function ends that, and no later watch of the
-// same directory.
+// add watches a directory: f is called with the name of each changed file. An empty name means that
+// any file, or none, may have changed. f must not block. The returned function ends this watch, but
+// not a later one of the same directory.
 func (w *watcher) add(dir string, f func(name string)) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +67,7 @@ func (w *watcher) add(dir string, f func(name string)) (remove func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.dirs[dir] == added {
-			_ = w.notify.Remove(dir) // it may be gone
+			_ = w.notify.Remove(dir) // it may have been removed
 			delete(w.dirs, dir)
 		}
 		if w.polled[dir] == added {
@@ -78,7 +76,7 @@ func (w *watcher) add(dir string, f func(name string)) (remove func()) {
 	}
 }
 
-// pass passes on what the kernel tells.
+// pass passes on the events of the kernel.
 func (w *watcher) pass() {
 	for {
 		select {
@@ -96,13 +94,13 @@ func (w *watcher) pass() {
 			if !ok {
 				return
 			}
-			// Some were lost: anything may have changed.
+			// Events were lost: any file may have changed.
 			w.all(w.dirs)
 		}
 	}
 }
 
-// poll looks at what cannot be watched, as long as there is something.
+// poll checks the directories without a watch, as long as there are any.
 func (w *watcher) poll() {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()

@@ -65,7 +65,7 @@ func ended(m *message.JobReport, r *agent.JobReport, host string) {
 	}
 }
 
-// failureOf is whom a failure is held against.
+// failureOf returns the object to which a failure is attributed.
 func failureOf(c job.Class) uint32 {
 	switch c {
 	case job.ClassJob:
@@ -81,9 +81,8 @@ func failureOf(c job.Class) uint32 {
 	}
 }
 
-// usageOf is the usage of a job that has ended. Of one that never began there are but two values
-// (accounting(5)). Which of them are sent, and in which order, is a matter of the protocol:
-// message.Protocol.Usage.
+// usageOf returns the usage of a finished job. A job that never began has only two values
+// (accounting(5)). message.Protocol.Usage selects and orders the values for the protocol.
 func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	o := r.Outcome
 	u := &o.Usage
@@ -111,7 +110,7 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	add("start_time", seconds(o.Start.Unix(), 0))
 	add("end_time", seconds(o.End.Unix(), 0))
 	wallclock := float64(o.End.Unix() - o.Start.Unix())
-	if u.Wallclock != 0 { // also what an epilog has made of it
+	if u.Wallclock != 0 { // an epilog may have changed it
 		record := accounting.Record{Start: o.Start, End: o.End, Usage: *u}
 		wallclock = record.Wallclock()
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// receive does what a message of qmaster says.
+// receive handles a message of qmaster.
 func (s *session) receive(m *commlib.Message) {
 	q, isAnswer := s.pending[m.ResponseTo]
 	isAnswer = isAnswer && m.ResponseTo != 0
@@ -129,7 +129,7 @@ func (s *session) acknowledged(a message.Acknowledgement) {
 	case message.AckJobReportResend:
 		if j := s.jobs[k]; j != nil {
 			j.flush = true
-			// The original leaves it to its clock, too: what it waits for takes a while.
+			// sge_execd also leaves it to its timer: the events that it waits for take a while.
 			s.later(time.Second)
 		}
 	}
@@ -149,7 +149,7 @@ func (s *session) forget(k key) {
 		return
 	}
 	if !j.ended && !j.ghost {
-		// It is not known there, and runs here: it is not wanted.
+		// qmaster does not know the job, but it runs here: end it.
 		s.order(k, agent.Terminate)
 		return
 	}
@@ -171,7 +171,7 @@ func (s *session) forget(k key) {
 	}
 }
 
-// order tells a job something, and if it is just being accepted, as soon as it is.
+// order gives an order to a job; if the agent is just accepting the job, it does so afterwards.
 func (s *session) order(k key, o agent.Order) {
 	j := s.jobs[k]
 	switch {
@@ -186,15 +186,15 @@ func (s *session) order(k key, o agent.Order) {
 	}
 }
 
-// tell tells a job of the agent something.
+// tell gives an order to a job of the agent.
 func (s *session) tell(j *jobState, o agent.Order) {
 	if err := s.commands.Signal(s.ctx, j.id, o); err != nil {
 		s.log.Error("an order was not carried out", "job", j.id.String(), "order", string(o), "error", err)
 	}
 }
 
-// endSlave ends what there is of a parallel job on this host, when its master task has
-// ended: of a slave job all, of the job itself its tasks.
+// endSlave ends the parts of a parallel job on this host after the end of its master task: a slave
+// job completely, and otherwise the tasks of the job.
 func (s *session) endSlave(k key) {
 	j := s.jobs[k]
 	if j == nil || j.next != nil { // of the previous run, which ends already
@@ -215,7 +215,7 @@ func (s *session) endSlave(k key) {
 	}
 }
 
-// orders are what signals of qmaster mean for a job, and for a queue.
+// orders are the orders for the signals of qmaster, for jobs and for queues.
 var orders = map[uint32]agent.Order{
 	message.SignalKill: agent.Terminate, message.SignalStop: agent.Suspend, message.SignalCont: agent.Resume,
 	message.SignalUsr1: agent.Usr1, message.SignalUsr2: agent.Usr2, message.SignalMigrate: agent.Migrate,
@@ -304,7 +304,7 @@ func (s *session) deliver(d *message.Delivery, slave bool) {
 		s.notStarted(k, d, err)
 		return
 	}
-	// There is no other start of this number: what is sent again was known above.
+	// There is no other start of this number: repetitions were handled above.
 	start.Key = fmt.Sprintf("%d.%d.%d", d.Job, d.Tasks[0].Number, time.Now().UnixNano())
 	s.jobs[k] = &jobState{
 		id: start.ID, starting: true, slave: slave, flush: true, restarted: int(d.Tasks[0].Restarted),
@@ -322,9 +322,10 @@ func (s *session) deliver(d *message.Delivery, slave bool) {
 	})
 }
 
-// deliverAgain is for a job that is here: it is a repetition, since what became of it has
-// not arrived, or a later run of it. qmaster may send that before it knows that the former
-// one has ended (qmod -rj); then nobody wants to know of the previous one any more.
+// deliverAgain handles the delivery of a job that is already here. It is either a repetition,
+// because the report of the first one has not arrived, or a later run of the job. qmaster may send
+// a later run before it knows that the previous one has ended (qmod -rj); it then ignores reports
+// of the previous one.
 func (s *session) deliverAgain(k key, j *jobState, next *nextRun) {
 	switch {
 	case j.next != nil:
@@ -382,7 +383,7 @@ func (s *session) startWhenFree(start *agent.Start) (agent.JobReport, error) {
 	}
 }
 
-// started goes on with a job that was accepted, or was not.
+// started continues after the agent has accepted or refused a job.
 func (s *session) started(k key, d *message.Delivery, err error) {
 	j := s.jobs[k]
 	if j == nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/message"
 )
 
-// recognition finds the release of sge_qmaster. Nothing in the connection tells it, and to a request in
-// the form of another release sge_qmaster does not answer. So the first request is sent in one form after
-// the other, until there is an answer. Nothing else is sent until then: some messages in the form of
-// another release end an sge_qmaster.
+// recognition finds the release of sge_qmaster. The connection does not tell it, and sge_qmaster
+// does not answer requests in the form of another release. So the link sends the first request in
+// one form after another, until it gets an answer. It sends no other messages before that, because
+// some messages in the form of another release crash an sge_qmaster.
 type recognition struct {
 	current   atomic.Pointer[message.Codec] // recognised last, or at first expected
 	known     bool                          // sge_qmaster has answered in the current form, on this connection
@@ -22,15 +22,16 @@ type recognition struct {
 	round     []*message.Protocol           // not yet tried in this round
 	rest      time.Duration                 // how long an answer may take in this round
 	until     time.Time                     // when to give up with this connection
-	held      []*commlib.Message            // that have come before the answer
+	held      []*commlib.Message            // messages that arrived before the answer
 	abandoned map[uint32]bool               // first requests in other forms
 }
 
-// firstPatience is how long the first answer in each form may take in the first round. A sge_qmaster
-// that has much to do answers later, and is asked again.
+// firstPatience is the time limit for the first answer in each form in the first round. A busy
+// sge_qmaster may answer later, so it is asked again.
 const firstPatience = 3 * time.Second
 
-// mostHeld is how many messages may come before the first answer. sge_qmaster repeats what is lost.
+// mostHeld is the maximum number of stored messages before the first answer. sge_qmaster repeats
+// lost ones.
 const mostHeld = 256
 
 // codec is for all messages but the first request. Others than loop may call it.
@@ -46,8 +47,8 @@ func (s *session) in(p *message.Protocol) *message.Codec {
 	return &message.Codec{Protocol: p, Identity: s.options.Identity}
 }
 
-// recognise asks for the configuration, and goes on with the registration in the form in which there
-// is an answer.
+// recognise asks for the configuration, and continues with the registration in the form that was
+// answered.
 func (s *session) recognise() {
 	s.known, s.held, s.abandoned = false, nil, map[uint32]bool{}
 	s.rest = cmp.Or(s.options.FirstAnswer, firstPatience)
@@ -80,7 +81,7 @@ func (s *session) try(p *message.Protocol) {
 	s.askIn(s.trial, r, s.configured(r.Condition == nil, s.register))
 }
 
-// unanswered goes on if an answer has not come in time.
+// unanswered tries the next form if there was no answer in time.
 func (s *session) unanswered(now time.Time) {
 	s.deadline = time.Time{}
 	if !s.known && now.Before(s.until) {
@@ -103,7 +104,7 @@ func (s *session) unanswered(now time.Time) {
 		text += ", in the forms of Grid Engine " + strings.Join(message.ProtocolNames(), ", ") + ": it has too much to do, or has another version, which its own log names"
 	}
 	s.trouble(text)
-	s.conn.Abort() // its reader says that it is gone
+	s.conn.Abort() // its reader reports the end
 }
 
 // recognised notes that sge_qmaster has answered in a form.
@@ -123,7 +124,7 @@ func (s *session) recognised(c *message.Codec) {
 	s.log.Info("sge_qmaster is recognised", "release", c.Name)
 }
 
-// release handles what has come before the first answer.
+// release handles the messages that arrived before the first answer.
 func (s *session) release() {
 	held := s.held
 	s.held = nil
@@ -132,12 +133,12 @@ func (s *session) release() {
 	}
 }
 
-// hold keeps a message for the time when the release is known.
+// hold stores a message until the release is known.
 func (s *session) hold(m *commlib.Message) {
 	if len(s.held) < mostHeld {
 		s.held = append(s.held, m)
 	}
-	// Its head may tell what to try next.
+	// Its header may tell which form to try next.
 	if s.options.Protocol == nil {
 		if others := s.trial.OtherRelease(m.Payload); others != nil {
 			rest := slices.DeleteFunc(s.round, func(p *message.Protocol) bool { return slices.Contains(others, p) })

@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/loadsensor"
 )
 
-// take notes what the agent reports.
+// take stores the agent's reports.
 func (s *session) take(b *agent.Batch) {
 	if b.Load != nil {
 		s.takeLoad(b.Load)
@@ -28,8 +28,8 @@ func (s *session) take(b *agent.Batch) {
 	s.survey()
 }
 
-// usagePause is how long a report of load values waits for what jobs have used, which is
-// looked at after them.
+// usagePause is the time for which a report of load values waits for the usage of jobs, which is
+// measured after them.
 const usagePause = 100 * time.Millisecond
 
 func (s *session) takeLoad(r *agent.LoadReport) {
@@ -89,13 +89,13 @@ func (s *session) takeJob(r *agent.JobReport) {
 // maxSequence is the last sequence number before 0.
 const maxSequence = 9999
 
-// report sends what is to be told: of jobs what is urgent, or with load values all.
+// report sends a report: the urgent reports of jobs, or together with load values all of them.
 func (s *session) report(now time.Time) {
-	s.next = now.Add(s.interval + s.interval/2) // unless load values come before
+	s.next = now.Add(s.interval + s.interval/2) // unless load values arrive earlier
 	r := &message.Report{Host: s.options.Host, Sequence: s.sequence}
 	all := s.load.due || s.load.base == nil || s.overdue(now)
 	if all && s.load.values == nil {
-		return // before the first load values there is nothing else
+		return // before the first load values there is nothing else to send
 	}
 	if all {
 		s.load.due, s.lastAll = false, now
@@ -143,7 +143,7 @@ func (s *session) count() {
 	}
 }
 
-// overdue is whether everything is to be told again although no load values have come.
+// overdue reports whether to send everything again although there are no new load values.
 func (s *session) overdue(now time.Time) bool { return now.Sub(s.lastAll) >= s.interval }
 
 // unheardPatience is how long load reports may stay without an acknowledgement: a master
@@ -164,7 +164,7 @@ func (s *session) unheard(now time.Time) {
 	}
 }
 
-// compareStates has tasks of a job before it, whose end is the last that is told of it.
+// compareStates orders tasks before their job, whose end is reported last.
 func compareStates(a, b *jobState) int {
 	last := func(j *jobState) int {
 		if j.id.PETask == "" {
@@ -175,8 +175,8 @@ func compareStates(a, b *jobState) int {
 	return cmp.Or(cmp.Compare(a.id.Job, b.id.Job), cmp.Compare(a.id.Task, b.id.Task), cmp.Compare(last(a), last(b)), cmp.Compare(a.id.PETask, b.id.PETask))
 }
 
-// slaveWaits is whether the end of a slave job is not to be told yet: while the ends of
-// its tasks have not been acknowledged.
+// slaveWaits reports whether the end of a slave job must not be reported yet, because ends of its
+// tasks have not been acknowledged.
 func (s *session) slaveWaits(j *jobState) bool {
 	if !j.slave || !j.ended {
 		return false
@@ -189,7 +189,7 @@ func (s *session) slaveWaits(j *jobState) bool {
 	return false
 }
 
-// loadReport are all load values, or those that qmaster does not have.
+// loadReport returns all load values, or only those that qmaster does not have.
 func (s *session) loadReport() *message.LoadReport {
 	r := &message.LoadReport{Full: s.load.base == nil, Values: []message.LoadValue{}}
 	value := func(v loadsensor.Value, static uint32) {

@@ -21,7 +21,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// surroundings are what a job meets on this host.
+// surroundings holds the properties of this host that a job needs.
 type surroundings struct {
 	host             string // as qmaster spells it
 	same             func(a, b string) bool
@@ -106,7 +106,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 // submitPrefix begins the names of variables of the submission, which jobs see as SGE_O_.
 const submitPrefix = "__SGE_PREFIX__O_"
 
-// submitEnvironment finds what the client has passed on of where it was.
+// submitEnvironment extracts the variables of the submission that the client has passed on.
 func submitEnvironment(o *launch.Assignment, j *message.Delivery) {
 	for _, v := range j.Environment {
 		name, ok := strings.CutPrefix(v.Name, submitPrefix)
@@ -119,7 +119,7 @@ func submitEnvironment(o *launch.Assignment, j *message.Delivery) {
 	}
 }
 
-// requestOf is what the user has asked for.
+// requestOf returns the request of the user.
 func requestOf(j *message.Delivery, s *surroundings) (*submit.Request, error) {
 	r := &submit.Request{
 		Command: j.ScriptFile, Binary: j.Type&message.TypeBinary != 0, NoShell: j.Type&message.TypeNoShell != 0,
@@ -178,7 +178,7 @@ func requestOf(j *message.Delivery, s *surroundings) (*submit.Request, error) {
 // interactiveTypes are the types of jobs with a client that stays.
 const interactiveTypes = message.TypeQsh | message.TypeQlogin | message.TypeQrsh | message.TypeQrshLogin
 
-// interactiveOf has an interactive job run what connects it with its client.
+// interactiveOf makes an interactive job run the program that connects it with its client.
 func interactiveOf(r *submit.Request, j *message.Delivery, s *surroundings) error {
 	if j.Type&interactiveTypes == 0 {
 		return nil
@@ -234,8 +234,8 @@ func translatePath(dir string, aliases []message.Alias, submitHost string, s *su
 	return dir
 }
 
-// bindingOf is a request for cores; nil for none, and for one that makes no sense: it is
-// a hint.
+// bindingOf returns a request for cores; nil if there is none, or if it is invalid, because it is
+// only a hint.
 func bindingOf(list []message.Binding) *submit.Binding {
 	if len(list) == 0 {
 		return nil
@@ -281,8 +281,8 @@ func (o *object) set(name, value string) {
 	}
 }
 
-// procedure is a command of the site. The qconf of the cell has taken it: also one that is
-// to be found along PATH, and words after a dollar sign that are no variables.
+// procedure is a command of the site. Because the cell's qconf has accepted it, it may also be a
+// name to look up in PATH, and contain a dollar sign before words that are not variables.
 func (o *object) procedure(name, value string) string {
 	if strings.EqualFold(value, "none") {
 		return ""
@@ -293,7 +293,7 @@ func (o *object) procedure(name, value string) string {
 	return value
 }
 
-// queueOf are the settings of a queue instance that came with a job.
+// queueOf returns the settings of a queue instance that a job carries.
 func queueOf(q *message.Queue, host string) (qconf.QueueInstance, error) {
 	o := &object{}
 	for _, a := range [][2]string{
@@ -344,8 +344,8 @@ func queueOf(q *message.Queue, host string) (qconf.QueueInstance, error) {
 	return instance, o.err
 }
 
-// queueLimitsOf returns the limits of a queue as far as they can be known: qmaster lowers them
-// to what the job requests, and what they were is then not said.
+// queueLimitsOf returns the limits of a queue as far as they are known: qmaster lowers them to the
+// requests of the job, and does not send the original values.
 func queueLimitsOf(q *qconf.QueueInstance, j *message.Delivery) *job.Limits {
 	l := q.Limits
 	for _, r := range j.Hard {
@@ -362,8 +362,8 @@ func queueLimitsOf(q *qconf.QueueInstance, j *message.Delivery) *job.Limits {
 	return &l
 }
 
-// limitsOf applies what qmaster says of limits besides: those that are requested for the
-// whole job, not for each slot, and the end of an advance reservation.
+// limitsOf applies qmaster's additional limits: requests for the whole job instead of each slot,
+// and the end of an advance reservation.
 func limitsOf(q *qconf.QueueInstance, j *message.Delivery, task *message.Task) {
 	for _, r := range j.Hard {
 		resource, hard, ok := job.ResourceNamed(r.Name)
@@ -421,10 +421,9 @@ func ckptOf(c *message.Ckpt) (*qconf.Checkpoint, error) {
 	return qconf.ParseCheckpoint("checkpointing environment of the job", []byte(o.text.String()))
 }
 
-// configurationFiles are configurations as files of a configuration directory. What is of
-// no concern to an execution host is left out, so that a mistake in it, or something that
-// is not known here, harms nobody. usable is whether a parameter is one that an execution
-// host knows, and has a value that can be used.
+// configurationFiles converts configurations into files of a configuration directory. It leaves out
+// parameters that do not concern an execution host, so that mistakes and unknown values in them do
+// no harm. usable reports whether an execution host knows a parameter and can use its value.
 func configurationFiles(list []message.Configuration, usable func(name, value string) bool) (map[string]string, error) {
 	files := map[string]string{}
 	for _, c := range list {

@@ -26,8 +26,8 @@ func (j *Job) Migrates() bool {
 	return c != nil && strings.Contains(c.When, "x")
 }
 
-// Migrate asks the shepherd to have the job checkpointed, and ended, so that it can
-// go on elsewhere.
+// Migrate asks the shepherd to checkpoint the job and to end it, so that it can continue on another
+// host.
 func (j *Job) Migrate() error { return j.ask(SignalMigrate, unix.SIGTTOU, 0) }
 
 // Suspend asks the shepherd to suspend the job, as qmod -sj does.
@@ -41,10 +41,9 @@ func (j *Job) Suspend() error {
 // Resume asks the shepherd to resume the job, as qmod -usj does.
 func (j *Job) Resume() error { return j.ask(SignalResume, unix.SIGCONT, 0) }
 
-// Notify asks the shepherd to deliver a signal to the job, such as SIGUSR1 and
-// SIGUSR2, which announce a suspension and the end (sge_submit(1), -notify). A
-// signal but SIGUSR1 and SIGXCPU that has not been delivered yet is replaced by a
-// later one, and by a suspension.
+// Notify asks the shepherd to deliver a signal to the job, such as SIGUSR1 and SIGUSR2, which
+// announce a suspension and the end (sge_submit(1), -notify). A signal that has not been delivered
+// yet, except SIGUSR1 and SIGXCPU, is replaced by a later signal or by a suspension.
 func (j *Job) Notify(sig syscall.Signal) error {
 	switch sig {
 	case unix.SIGUSR1:
@@ -58,9 +57,9 @@ func (j *Job) Notify(sig syscall.Signal) error {
 	return j.ask("", unix.SIGTTIN, sig)
 }
 
-// ask sends the shepherd one of the signals that it takes for an order; deliver
-// is the signal that SIGTTIN stands for. name is for another process that has the shepherd; it
-// is empty where only a job of this process is asked.
+// ask sends the shepherd a signal that it treats as an order. deliver is the signal that SIGTTIN
+// stands for. name is the order for another process that owns the shepherd; it is empty if the
+// order only works within this process.
 func (j *Job) ask(name Signal, order, deliver syscall.Signal) error {
 	if j.remote != nil {
 		return j.remote.Signal(j.Description.ID, name)
@@ -87,7 +86,7 @@ func (j *Job) supervisor() (*supervisor, error) {
 	j.mu.Unlock()
 	switch {
 	case over:
-		return nil, nil //nolint:nilnil // there is nobody to be asked
+		return nil, nil //nolint:nilnil // there is no supervisor
 	case s == nil:
 		return nil, errNotLaunched
 	case s.pid == 0 && !j.findShepherd():
@@ -98,10 +97,9 @@ func (j *Job) supervisor() (*supervisor, error) {
 	return j.shepherd, nil
 }
 
-// Kill ends the job at once, without notification and terminate method. The
-// steps after the job are run all the same, and its usage is recorded. It
-// returns false while there is no job to be ended: before it has been started,
-// and after its end.
+// Kill ends the job at once, without notification and terminate method. The steps after the job
+// still run, and its usage is recorded. Kill returns false if the job has not started yet or has
+// ended.
 func (j *Job) Kill() bool {
 	if j.remote != nil {
 		return j.remote.Signal(j.Description.ID, SignalKill) == nil
@@ -133,8 +131,8 @@ func (j *Job) withProcess(f func(pidfd int) error) error {
 		return err
 	}
 	defer unix.Close(fd)
-	// The number may be a stranger's by now; the process that the descriptor
-	// holds is the job if it is the shepherd's child, and that is still there.
+	// The process ID may have been reused. The process of the descriptor is the job if it is a
+	// child of the shepherd, and the shepherd still exists.
 	if !slices.Contains(process.Children(s.pid), pid) || s.signal(0) != nil {
 		return unix.ESRCH
 	}

@@ -16,21 +16,21 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Assignment is a job that has been granted a queue instance on this host: what was
-// asked for, by whom, and the configuration that it meets.
+// Assignment is a job that has been granted a queue instance on this host, with its request, its
+// owner, and the configuration of the host.
 type Assignment struct {
 	Request *submit.Request
 	Owner   *userdb.User
 	Host    string // name of this host
 
 	Queue qconf.QueueInstance
-	// ProcedureLimits are the limits of the queue, where those in Queue have been merged with
-	// the requests of the job; nil for those in Queue.
+	// ProcedureLimits are the limits of the queue if the limits in Queue have been merged with the
+	// requests of the job; nil means the limits in Queue.
 	ProcedureLimits *job.Limits
 	Config          *qconf.Configuration       // of this host
 	PE              *qconf.ParallelEnvironment // nil for a serial job
 	Slots           int                        // granted on this host; 1 for a serial job
-	// TotalSlots are those granted on all hosts; 0 for Slots.
+	// TotalSlots is the number of slots on all hosts; 0 means Slots.
 	TotalSlots int
 	// Hosts are all queue instances that were granted, the master task's first:
 	// the lines of pe_hostfile (sge_pe(5)). nil is for the one of this order.
@@ -39,9 +39,9 @@ type Assignment struct {
 	// Complexes say which limits are requested for the whole job; nil for none.
 	Complexes *qconf.Complexes
 
-	// Restarted reports whether the job has run before. CheckpointPID is the number
-	// that its first process had then, for one that goes on from a checkpoint of
-	// that: both as the outcome of the previous run has them.
+	// Restarted reports whether the job has run before. CheckpointPID is the process ID of its
+	// first process in that run, for a job that continues from a checkpoint. The outcome of the
+	// previous run has both values.
 	Restarted     job.Restart
 	CheckpointPID int
 
@@ -50,18 +50,18 @@ type Assignment struct {
 	// submission, for the SGE_O_ variables.
 	SubmitEnv []string
 	SubmitDir string
-	// Submission is the key under which the user has told the launcher of the job; empty where a master that is
-	// trusted orders it. See package internal/submission.
+	// Submission is the key under which the user has confirmed the job to the launcher; it is empty
+	// for the job of a trusted master. See package internal/submission.
 	Submission string
 	// SubmitGID is the primary group of the submission, with which the job runs if its
 	// owner is in it here, too (USE_QSUB_GID of sge_conf(5)); 0 for that of the owner.
 	SubmitGID int
-	// Lookup finds a user of this host: for paths that begin with ~user, and
-	// for whom procedures run as.
+	// Lookup finds a user of this host, for paths that begin with ~user, and for users of
+	// procedures.
 	Lookup func(name string) (*userdb.User, error)
 
-	// AdminUser is the user beside root whose procedures are trusted to run as other users; empty
-	// for none.
+	// AdminUser is the user whose procedures, besides root's, are trusted to run as other users;
+	// empty for none.
 	AdminUser string
 
 	SGERoot, SGECell string
@@ -70,59 +70,58 @@ type Assignment struct {
 
 	// Groups makes the control group of the job; nil for none.
 	Groups *Groups
-	// Devices are device files that the job may open although devices of
-	// cgroups_params keeps jobs from them.
+	// Devices are the device files that the job may open although cgroups_params (devices) denies
+	// them to jobs.
 	Devices []string
 	// Things are the things of resource maps that the job has got on this host, by complex.
 	Things map[string][]string
-	// GPUs are those of this host; nil where it offers none.
+	// GPUs are the GPUs of this host; nil if it offers none.
 	GPUs *gpu.Inventory
 
-	// BookedMemory is what the job has booked of the memory pool of this host for each slot, in
-	// bytes; 0 without a pool. The job is limited to it. BookedAs is the complex that it comes from.
+	// BookedMemory is the memory, in bytes, that the job has booked for each slot from the memory
+	// pool of this host; 0 without a pool. It limits the job. BookedAs is the complex that it comes
+	// from.
 	BookedMemory uint64
 	BookedAs     string
 
-	// Record is the content of the file "start" of the job directory, which is there
-	// when the job is: for whoever wants to know later what it has started; nil for
-	// none.
+	// Record is the content of the file "start" of the job directory; nil for none. The file exists
+	// as soon as the job does, so that the caller can identify the job later.
 	Record []byte
 
 	// Interactive gives the job a terminal to attach to; nil for none.
 	Interactive *Interactive
 
-	// Relayed says that the command of the request connects another one, which it starts,
-	// with a client of the original: see job.Description.
+	// Relayed says that the command of the request starts another command and connects it with a
+	// client of Grid Engine: see job.Description.
 	Relayed bool
 
 	// Terminal leaves output that was not sent elsewhere by -o or -e on the
 	// standard streams of the shepherd: for a job in the foreground.
 	Terminal bool
-	// Privileged says that the shepherd runs as root. Otherwise the job runs
-	// as the user who starts it, and rules about other users do not apply.
+	// Privileged says that the shepherd runs as root. Otherwise the job runs as the user of this
+	// process, and rules about other users do not apply.
 	Privileged bool
 }
 
-// Interactive says how a job is that somebody is to attach to, see Job.OpenTerminal. Its
-// standard streams are a pseudo terminal, or pipes. It runs the command of the request with
-// the shell of the passwd entry, as qrsh does, or that shell alone, as qlogin does; starter
-// methods and the shell of the queue are for batch jobs.
+// Interactive describes a job to which a client attaches, see Job.OpenTerminal. Its standard
+// streams are a pseudo terminal or pipes. It runs the command of the request with the shell of the
+// passwd entry, as qrsh does, or that shell alone, as qlogin does; starter methods and the shell of
+// the queue only apply to batch jobs.
 type Interactive struct {
-	Rows, Cols uint16 // size of the terminal; 0 where it is not known
+	Rows, Cols uint16 // size of the terminal; 0 if unknown
 	Term       string // TERM; empty for DefaultTerm
 	Pipes      bool   // a pipe for each standard stream, in place of a pseudo terminal
 	Login      bool   // a login shell in place of a command
-	// Awaited says that somebody waits to attach as soon as the job runs. When he does not
-	// come, the agent terminates the job as if he had gone without a word.
+	// Awaited says that a client waits to attach as soon as the job runs. If it does not attach,
+	// the agent terminates the job as if the client had disappeared.
 	Awaited bool
 }
 
-// DefaultTerm is TERM where nothing is known about the terminal of who attaches.
+// DefaultTerm is the value of TERM if the client's terminal is unknown.
 const DefaultTerm = "dumb"
 
-// Resolve looks up what a request names in a cluster's configuration and
-// returns the order for a queue on a host. Errors say which name is unknown and
-// what there is.
+// Resolve looks up the names of a request in a cluster's configuration and returns the assignment
+// to a queue on a host. Errors contain the unknown name and the existing ones.
 func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Assignment, error) {
 	instance, err := c.Instance(queue, host)
 	if err != nil {
@@ -152,8 +151,8 @@ func (o *Assignment) BookMemory(c *qconf.Cluster) {
 	o.BookedMemory, o.BookedAs = c.BookedMemory(o.Host, hard), c.BookedAs(hard)
 }
 
-// Checkpoint looks up the checkpointing environment that a job in a queue asks for;
-// nil for the name "", that of none.
+// Checkpoint looks up the checkpointing environment that a job in a queue requests; nil for the
+// name "".
 func Checkpoint(c *qconf.Cluster, q qconf.QueueInstance, name string) (*qconf.Checkpoint, error) {
 	if name == "" {
 		return nil, nil
@@ -179,8 +178,8 @@ func (o *Assignment) checkArray() error {
 	return nil
 }
 
-// grantPE gives a parallel job its slots: the largest number that it asks for
-// and that queue and PE have.
+// grantPE gives a parallel job its slots: the largest requested number that the queue and the PE
+// have.
 func grantPE(c *qconf.Cluster, want *submit.ParallelRequest, q qconf.QueueInstance) (*qconf.ParallelEnvironment, int, error) {
 	var most int
 	for _, name := range q.PEList {
@@ -217,9 +216,9 @@ func listOrNone(list []string) string {
 	return strings.Join(list, " ")
 }
 
-// Describe returns the description of the job under a number. Nothing is
-// touched: an order that cannot be described is refused before anything of it
-// exists. tmpdir may be empty for the name that the TMPDIR usually has.
+// Describe returns the description of the job with an ID. It creates nothing, so that an invalid
+// assignment is refused before anything of the job exists. If tmpdir is empty, the TMPDIR has its
+// usual name.
 func (o *Assignment) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Description, error) {
 	if err := o.CheckOwner(); err != nil {
 		return nil, err
@@ -271,11 +270,11 @@ func (o *Assignment) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job
 	return d, jobdir.Check(d)
 }
 
-// divideCommand makes two words of a command that has line breaks, which the config file of
-// the job directory has no room for in the first one: a shell that runs the command gets it
-// as it was, since words are joined by blanks for it. Without a blank before the first line
-// break there is one behind the line then, where no shell heeds it, unless what is quoted
-// goes on there: such a command stays as it is, and is refused.
+// divideCommand splits a command with line breaks into two words, because the config file of the
+// job directory allows no line break in the first word. A shell that runs the command gets the same
+// text, because it joins words with blanks. If there is no blank before the first line break, the
+// split adds one at the end of the first line, where shells ignore it unless it is within quotes:
+// such a command is not split, and is refused.
 func divideCommand(d *job.Description) {
 	c := &d.Command
 	line, _, broken := strings.Cut(c.File, "\n")
@@ -305,8 +304,7 @@ func usageInterval(c *qconf.Configuration) time.Duration {
 	return 0
 }
 
-// CheckOwner refuses whom jobs are not run for (sge_conf(5), min_uid, min_gid). Prepare does
-// so, too.
+// CheckOwner refuses an owner below min_uid or min_gid (sge_conf(5)). Prepare does so, too.
 func (o *Assignment) CheckOwner() error {
 	u := o.Owner
 	switch {

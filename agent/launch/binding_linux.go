@@ -18,19 +18,19 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// bound is what a job was given of the processors of this host.
+// bound holds the processors of this host that were assigned to a job.
 type bound struct {
 	cores    binding.Binding
 	affinity binding.Affinity
-	// why is why the job has not what it asked for, or what its queue has for
-	// it; empty if it has.
+	// why says why the job did not get the requested cores or the processors of its queue; it is
+	// empty if the job got them.
 	why string
 }
 
-// chooseProcessors chooses the cores for a job, among those that no other job of
-// the spool area is bound to (sge_submit(1), -binding), and else finds what its
-// queue has (queue_conf(5), processors). The caller holds Spool.LockJobs for as
-// long as the job has no directory, if the job asks for cores.
+// chooseProcessors chooses cores for a job among those to which no other job of the spool area is
+// bound (sge_submit(1), -binding), or otherwise returns the processors of its queue (queue_conf(5),
+// processors). If the job requests cores, the caller holds Spool.LockJobs until the job has a
+// directory.
 func (p *Plan) chooseProcessors(spool *jobdir.Spool) bound {
 	queue, err := binding.Processors(p.Description.Processors)
 	if err != nil {
@@ -59,7 +59,7 @@ func (p *Plan) chooseProcessors(spool *jobdir.Spool) bound {
 func (p *Plan) chooseCores(spool *jobdir.Spool, t topology.Topology, queue topology.CPUSet) (binding.Binding, error) {
 	used, _, err := coresInUse(spool, p.Description.Host, t, nil)
 	if err != nil {
-		// Two jobs on one core are worse off than one that is not bound.
+		// Two jobs bound to the same core are worse than an unbound job.
 		return binding.Binding{}, fmt.Errorf("cannot find out which cores are in use: %w", err)
 	}
 	r := *p.Cores
@@ -85,8 +85,8 @@ func allowed() (topology.Allowed, error) {
 	return topology.Allowed{CPUs: cpus, Mems: allowedMems()}, nil
 }
 
-// allowedMems returns the NUMA nodes of which we may use the memory; empty for all, or where
-// nobody knows.
+// allowedMems returns the NUMA nodes whose memory this process may use; empty for all nodes, or if
+// that is unknown.
 func allowedMems() (mems topology.CPUSet) {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		if _, rest, ok := bytes.Cut(status, []byte("\nMems_allowed_list:")); ok {
@@ -99,10 +99,9 @@ func allowedMems() (mems topology.CPUSet) {
 	return mems
 }
 
-// coresInUse returns the cores of which a processor belongs to a job on this host
-// that has not ended. Processors count and not the numbers of cores: those are
-// other ones for somebody who may use other processors. Of some jobs, foreign ones, the
-// caller did not know them.
+// coresInUse returns the cores with a processor that belongs to an unfinished job on this host. It
+// compares processors and not core numbers, because core numbers differ for processes that may use
+// other processors. foreign is the number of jobs that are not in known.
 func coresInUse(spool *jobdir.Spool, host string, t topology.Topology, known map[string]string) (used binding.InUse, foreign int, err error) {
 	used = make(binding.InUse)
 	ids, err := spool.Jobs()
@@ -143,7 +142,7 @@ func boundTo(spool *jobdir.Spool, id job.ID, host string) (none topology.CPUSet,
 	d, err := dir.Description()
 	switch {
 	case errors.Is(err, jobdir.ErrIncomplete):
-		return none, nil // of a job without cores: those are made one at a time
+		return none, nil // a job without cores: jobs with cores are prepared one at a time
 	case err != nil:
 		return none, err
 	case !strings.EqualFold(d.Host, host): // a home directory that hosts share
@@ -152,8 +151,8 @@ func boundTo(spool *jobdir.Spool, id job.ID, host string) (none topology.CPUSet,
 	return topology.ParseList(d.BindingCPUs)
 }
 
-// abandoned reports whether a job of the foreground has neither a supervisor nor
-// anybody who waits for it: both were killed.
+// abandoned reports whether both the supervisor and the waiting process of a foreground job were
+// killed.
 func abandoned(dir *jobdir.Dir) bool {
 	if waiting, err := dir.Exists(fileWaiting); err != nil || !waiting {
 		return false
@@ -162,7 +161,7 @@ func abandoned(dir *jobdir.Dir) bool {
 	return dir.Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) }) == nil
 }
 
-// bindingRequest translates what submit has read.
+// bindingRequest converts a binding of package submit.
 func bindingRequest(s *submit.Binding) binding.Request {
 	r := binding.Request{Amount: s.Amount, Step: s.Step, Slots: s.Strategy == submit.Linear && s.Amount == 0}
 	switch s.Instance {

@@ -11,9 +11,9 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// Collect reads what became of a job from its directory, when its shepherd is
-// gone. shepherd is how that ended. Nothing that is missing or damaged is an
-// error: each has its failure code (sge_status(5)).
+// Collect reads the outcome of a job from its directory after its shepherd has ended. shepherd is
+// the shepherd's wait status. Missing or damaged files are not errors: they have failure codes
+// (sge_status(5)).
 func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *job.Outcome {
 	o := &job.Outcome{ID: d.ID, Failed: verdict(dir, shepherd)}
 	stamp, text, err := dir.FirstError()
@@ -59,8 +59,8 @@ func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *
 	return o
 }
 
-// verdict returns the failure code that the shepherd has left: the first number of
-// exit_status. Without one its own end says how far it came.
+// verdict returns the failure code of the shepherd: the first number in exit_status. Without this
+// file, it follows from the shepherd's wait status.
 func verdict(dir *jobdir.Dir, shepherd syscall.WaitStatus) job.Failed {
 	code, done, err := dir.ExitStatus()
 	if done && err == nil {
@@ -91,8 +91,8 @@ func addUsage(o *job.Outcome, u *jobdir.Usage) {
 	}
 }
 
-// addUnfinished says of a job that was ended to migrate what is known without the file
-// usage: its supervisor was killed right before it has written that.
+// addUnfinished completes the outcome of a job that was ended to migrate, and whose supervisor was
+// killed right before it wrote the file usage.
 func addUnfinished(o *job.Outcome, dir *jobdir.Dir) {
 	o.Ran, o.Signal = true, int(unix.SIGKILL)
 	o.ExitStatus = 128 + o.Signal
@@ -118,7 +118,7 @@ func classify(o *job.Outcome, d *job.Description) {
 	o.Class, o.Effect = f.Class, f.Effect
 }
 
-// reason says in a sentence why a job did not end well; empty for one that did.
+// reason returns a sentence about the failure of a job, or "" for a successful one.
 func reason(o *job.Outcome, dir *jobdir.Dir, shepherd syscall.WaitStatus) string {
 	switch {
 	case o.Failed == job.FailedNone:

@@ -13,8 +13,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// denied returns the devices that patterns stand for and that have not been granted.
-// Devices count, not names: a further name of one does not open it.
+// denied returns the devices that match patterns and have not been granted. It compares devices,
+// not names, so that a second name of a device does not open it.
 func denied(patterns, granted []string) ([]cgroup.Device, error) {
 	if len(patterns) == 0 {
 		return nil, nil

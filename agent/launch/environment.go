@@ -40,19 +40,17 @@ func (v *variables) set(name, value string) {
 // defaultCell is the cell where SGE_CELL names none (sge_intro(1)).
 const defaultCell = "default"
 
-// say sets a variable to what we have to say about the job. Procedures of other users
-// believe it.
+// say sets a variable of execd about the job. Procedures of other users trust these variables.
 func (v *variables) say(name, value string) {
 	v.set(name, value)
 	v.trusted = append(v.trusted, name)
 }
 
-// environment returns the environment of the job: with INHERIT_ENV that of the submission,
-// what -v and -V passed on, then the SGE_O_ variables of the submission, then what Grid
-// Engine says about the job, each replacing those before (sge_submit(1), ENVIRONMENT
-// VARIABLES).
+// environment returns the environment of the job: with INHERIT_ENV that of the submission, what -v
+// and -V passed on, then the SGE_O_ variables of the submission, then Grid Engine's variables about
+// the job. Later variables replace earlier ones (sge_submit(1), ENVIRONMENT VARIABLES).
 //
-// A name that we do not say may have a value of the user's, whatever it is called.
+// A user may set any variable that is not set here, whatever its name.
 func (o *Assignment) environment(d *job.Description, spool jobdir.Area) *variables {
 	const ours = 48 // more than are set below
 	v := newVariables(len(o.Request.Env) + ours)
@@ -156,10 +154,9 @@ func (o *Assignment) sayParallel(v *variables, d *job.Description) {
 	}
 }
 
-// inheritsEnv reports whether INHERIT_ENV of execd_params is set to true by a
-// configuration. Grid Engine's default is true, too, but there it is about the
-// environment of a daemon. A job in the foreground would get all of its user's
-// by accident, where -V asks for it.
+// inheritsEnv reports whether INHERIT_ENV of execd_params is set to true by a configuration. Grid
+// Engine's default is true, too, but there it concerns the environment of a daemon. A foreground
+// job would get the user's whole environment by accident; -V requests it explicitly.
 //
 // The variables are put into the environment of the description: the shepherd
 // is not started with them, so that Description.InheritEnv stays false.

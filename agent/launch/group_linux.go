@@ -24,15 +24,14 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// groupPatience bounds the wait for the end of what is left in the group of a
-// job. What takes longer is in uninterruptible sleep, and may be there for ever.
+// groupPatience is the time limit for the end of the remaining processes in a job's group.
+// Processes that take longer are in uninterruptible sleep, and may stay for ever.
 const groupPatience = 10 * time.Second
 
 // Groups makes the control groups of jobs, of all that this process starts. It
 // is made by OpenGroups; a nil one makes none.
 type Groups struct {
-	// Warning says why jobs are not where they should be on a host with systemd;
-	// empty if they are.
+	// Warning says why, on a host with systemd, jobs do not run in a scope; it is empty if they do.
 	Warning string
 
 	manager *cgroup.Manager
@@ -40,9 +39,9 @@ type Groups struct {
 	scope   *scope.Scope // nil without
 }
 
-// OpenGroups makes ready for the control groups of an order's jobs, in a spool
-// area, as the configuration of the host says; nil where it wants none. That there
-// can be none on this host is no error: jobs then run without.
+// OpenGroups prepares the control groups for an assignment's jobs in a spool area, according to the
+// configuration of the host. It returns nil if the configuration disables them. It is not an error
+// if this host does not support them: jobs then run without.
 //
 // Where systemd runs, jobs get a scope (package scope). That of an ordinary user
 // takes the calling process along, and is made for limits only.
@@ -50,8 +49,8 @@ func OpenGroups(spool *jobdir.Spool, o *Assignment) (*Groups, error) {
 	return openGroups(spool, o.Config, false, o.needsGroup)
 }
 
-// OpenGroupsFor is OpenGroups for whoever runs many jobs and does not know them yet. gpus says
-// that jobs have to be kept from GPUs.
+// OpenGroupsFor is OpenGroups for a daemon, which does not know its jobs yet. gpus says that access
+// of jobs to GPUs has to be restricted.
 func OpenGroupsFor(spool *jobdir.Spool, config *qconf.Configuration, gpus bool) (*Groups, error) {
 	return openGroups(spool, config, gpus, func() bool { return true })
 }
@@ -94,7 +93,7 @@ func (g *Groups) useScope(config *cgroup.Config, needed func() bool) error {
 	return err
 }
 
-// needsGroup reports whether a limit of the jobs can only be kept by a group.
+// needsGroup reports whether a limit of the jobs can only be enforced by a group.
 func (o *Assignment) needsGroup() bool {
 	w := limits.OfJob(&job.Description{Limits: o.limits(), HostSlots: o.Slots, VmemLimit: o.vmemLimit()})
 	p := o.Config.CgroupsParams
@@ -104,10 +103,9 @@ func (o *Assignment) needsGroup() bool {
 	return !w.Vmem.None() || !w.RSS.None() || pids || len(p.Devices) > 0 || p.Weight == qconf.Yes
 }
 
-// groupsName returns the group that holds those of the jobs of a spool area. Numbers of
-// jobs are unique in that only, and containers may share a hierarchy without
-// sharing the area. The device and the inode number tell areas apart for as long as
-// they exist, and nothing has to be stored.
+// groupsName returns the name of the parent group of all job groups of a spool area. Job numbers
+// are unique only within a spool area, and containers may share a hierarchy but not the area.
+// Device and inode number identify an area while it exists, and nothing has to be stored.
 func groupsName(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -124,7 +122,7 @@ func (g *Groups) Close() {
 	}
 }
 
-// start starts a supervisor, where there is a scope in that.
+// start starts a supervisor, in the scope if there is one.
 func (g *Groups) start(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	if g == nil || g.scope == nil {
 		return os.StartProcess(path, argv, attr)
@@ -132,9 +130,8 @@ func (g *Groups) start(path string, argv []string, attr *os.ProcAttr) (*os.Proce
 	return g.scope.Start(path, argv, attr)
 }
 
-// makeGroup makes the control group of the job and writes down what the
-// supervisor has to know of it. The directory of the job exists: a group without
-// one is nobody's (see Groups.Sweep).
+// makeGroup makes the control group of the job and writes its paths for the supervisor. The
+// directory of the job must exist, because Groups.Sweep removes groups without one.
 func (j *Job) makeGroup(devices []string) error {
 	g := j.groups
 	if g == nil || !j.Description.AddGroupKill {
@@ -157,8 +154,8 @@ func (j *Job) makeGroup(devices []string) error {
 	}
 	made, err := g.manager.Create(cgroup.Name(j.Description.ID), l)
 	if err != nil && l.CPUs != "" && !errors.Is(err, cgroup.ErrExists) {
-		// The processors of the group above may be fewer than ours. The
-		// supervisor sets the affinity, too.
+		// The parent group may have fewer processors than this process. The supervisor sets the
+		// affinity, too.
 		j.Notes = append(j.Notes, "the job could leave its processors: "+err.Error())
 		l.CPUs, l.Mems = "", ""
 		if !g.manager.Wanted(l) {
@@ -181,8 +178,7 @@ func (j *Job) makeGroup(devices []string) error {
 	return j.Dir.WriteFile(jobdir.FileCgroup, []byte(told.Format()))
 }
 
-// limits returns the limits of a job that its group is to enforce. granted are the
-// devices that it may open.
+// limits returns the limits of a job for its group. granted are the devices that the job may open.
 func (g *Groups) limits(d *job.Description, a binding.Affinity, granted []string) (cgroup.Limits, error) {
 	w, slots := limits.OfJob(d), uint64(max(d.HostSlots, 1))
 	l := cgroup.Limits{
@@ -218,7 +214,7 @@ func (g *Groups) memory(v uint64) uint64 {
 	return max(v, g.params.MinMemory)
 }
 
-// unenforced returns which limits the kernel will not keep, and why.
+// unenforced returns the limits that the kernel cannot enforce, with the reasons.
 func (g *Groups) unenforced(l cgroup.Limits) []string {
 	var notes []string
 	check := func(wanted bool, f cgroup.Feature, what string) bool {
@@ -239,7 +235,7 @@ func (g *Groups) unenforced(l cgroup.Limits) []string {
 	if check(memory, cgroup.MemoryLimit, name+" of the whole job can only be watched") {
 		check(l.Vmem > 0 && swap(), cgroup.SwapLimit, "h_vmem limits the RAM of the whole job, its swap can only be watched")
 	}
-	// Of the default nobody has asked to be kept.
+	// Nobody has requested the default explicitly.
 	check(l.Pids > 0 && g.params.Pids != qconf.DefaultPids, cgroup.PidsLimit,
 		"pids_limit limits the processes of the user, in place of those of the job")
 	check(l.CPUWeight > 0, cgroup.CPUWeight, "cpu_weight has no effect")
@@ -253,19 +249,19 @@ func swap() bool {
 	return unix.Sysinfo(&info) == nil && info.Totalswap > 0
 }
 
-// endGroup ends what is left in the group of the job: nothing, after a supervisor
-// that came to its end. Then it is not needed any more.
+// endGroup ends the remaining processes in the job's group and releases the group. After a normal
+// end of the supervisor there are none.
 func (j *Job) endGroup() {
 	if j.group == nil || j.groupGone || cgroup.RemoveEmpty(j.group) {
 		return
 	}
 	if open, err := group.Open(j.group); err == nil {
-		_ = open.Kill(groupPatience) // Remove will say who does not end
+		_ = open.Kill(groupPatience) // Remove reports processes that do not end
 		open.Close()
 	}
 }
 
-// removeGroup removes the group of the job, with whatever is in it.
+// removeGroup removes the group of the job and ends all processes in it.
 func (j *Job) removeGroup() error {
 	if j.group == nil || j.groupGone {
 		return nil
@@ -301,17 +297,16 @@ func (g *Groups) remove(id job.ID) error {
 	return found.Remove(groupPatience)
 }
 
-// Sweep removes the groups that have no job directory: whoever made them died
-// before it could write down that they are there, or after the directory had been
-// removed, or they are of an area that was removed as a whole and whose inode number
-// has been given again. Nobody may start a job in the area meanwhile but those who
-// keep its directory for as long as its group. g may be nil.
+// Sweep removes the groups without a job directory. Such a group is left if its creator was killed
+// before it recorded the group, or after the job directory was removed, or if the whole spool area
+// was removed and its inode number reused. During the call, only processes that keep a job's
+// directory as long as its group may start jobs in the area. g may be nil.
 func (g *Groups) Sweep(spool *jobdir.Spool) error {
 	if g == nil {
 		return nil
 	}
-	// The groups are listed before the directories, of which each is there before
-	// its group and after it.
+	// The groups are listed before the directories, because each directory is created before its
+	// group and removed after it.
 	known := sync.OnceValues(func() (map[string]bool, error) {
 		ids, err := spool.Jobs()
 		names := map[string]bool{}

@@ -14,13 +14,13 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// groupIDs gives out additional group ids of gid_range (sge_conf(5)) that neither
-// a job of this process has, from its preparation to its end, nor any process of
-// this host. So a process that has the id of a job is one of that job.
+// groupIDs assigns additional group IDs from gid_range (sge_conf(5)) that are used neither by a job
+// of this process, from its preparation to its end, nor by any process of this host. So a process
+// with the ID of a job belongs to that job.
 //
-// Who has which is seen in /proc, which takes the longer the more processes there
-// are. What was free there and has not been given out since is free still, but for
-// execd run, which looks for itself and has no need of an id that nobody else has.
+// It finds the used IDs in /proc, which takes time in proportion to the number of processes. An ID
+// that was free there and has not been assigned since is still free, except for uses by execd run,
+// which searches itself and does not need a unique ID.
 type groupIDs struct {
 	mu     sync.Mutex
 	ranges []qconf.Range
@@ -29,7 +29,7 @@ type groupIDs struct {
 	held   map[string]int // by the path of the job directory
 }
 
-// jobGroupIDs are those of the jobs of this process.
+// jobGroupIDs are the IDs of the jobs of this process.
 var jobGroupIDs groupIDs
 
 // ErrNoGroupID is returned for a job that cannot have an additional group id: asking
@@ -39,8 +39,8 @@ var ErrNoGroupID = errors.New("ids of gid_range are in use by processes of this 
 // groupIDsAge bounds the time for which a look into /proc is believed.
 const groupIDsAge = time.Minute
 
-// take gives a job an id. 0 where there is no range: the job is then told from
-// others by its ancestry alone, which suffices the shepherd.
+// take assigns an ID to a job. It returns 0 if there is no range: the shepherd then identifies the
+// processes of the job by their ancestry only.
 func (g *groupIDs) take(ranges []qconf.Range, j *Job) (int, error) {
 	size := 0
 	for _, r := range ranges {
@@ -74,8 +74,8 @@ func (g *groupIDs) look(ranges []qconf.Range, size int, id job.ID) error {
 		used[gid] = true
 	}
 	g.free, g.ranges, g.looked = nil, slices.Clone(ranges), time.Now()
-	// Neighbouring jobs begin at neighbouring ids, so that those of jobs which
-	// other processes start at the same time differ.
+	// The search begins at an ID that depends on the job number, so that jobs which other processes
+	// start at the same time get different IDs.
 	for i := range size {
 		if gid := nth(ranges, (id.Job+id.TaskDir()+i)%size); !used[gid] {
 			g.free = append(g.free, gid)
@@ -93,7 +93,7 @@ func (g *groupIDs) hold(gid int, j *Job) {
 	g.free = slices.DeleteFunc(g.free, func(n int) bool { return n == gid })
 }
 
-// keep notes whose the id of a job that was opened is.
+// keep registers the ID of a job that was opened.
 func (g *groupIDs) keep(j *Job) {
 	if j.Description.AddGroupID == 0 {
 		return
@@ -110,8 +110,8 @@ func (g *groupIDs) giveBack(j *Job) {
 	delete(g.held, j.Dir.Path())
 }
 
-// FreeGroupIDs counts the ids of gid_range, and those of them that no process of
-// this host has.
+// FreeGroupIDs returns the number of IDs in gid_range, and the number of those that no process of
+// this host uses.
 func FreeGroupIDs(ranges []qconf.Range) (total, free int, err error) {
 	used, err := groupsInUse()
 	if err != nil {

@@ -42,8 +42,8 @@ func FindShepherd(execd string) (string, error) {
 	return path, nil
 }
 
-// trusted refuses a supervisor that root would start and that others than root can change, and
-// one in a directory in which they can make files: execd itself lies there.
+// trusted refuses a supervisor of root that other users can change, or that is in a directory in
+// which other users can create files: execd is in the same directory.
 func trusted(shepherd string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -54,9 +54,9 @@ func trusted(shepherd string) error {
 	return trust.Users{}.Program(shepherd)
 }
 
-// ShepherdFor returns the executable that supervises jobs under a configuration
-// (shepherd_cmd of sge_conf(5)): usual, unless it names another one. That is called as
-// usual is, and has to start that in the end, with its working directory and descriptors.
+// ShepherdFor returns the executable that supervises jobs under a configuration (shepherd_cmd of
+// sge_conf(5)): usual, unless the configuration names another one. The other one is called like
+// usual, and must finally execute usual with the same working directory and descriptors.
 func ShepherdFor(c *qconf.Configuration, usual string) (string, error) {
 	if c.ShepherdCmd == "" {
 		if err := trusted(usual); err != nil {
@@ -76,22 +76,21 @@ func ShepherdFor(c *qconf.Configuration, usual string) (string, error) {
 // Job is a job that has a directory on this host. Prepare makes one, and Open finds
 // one that was made before.
 //
-// Wait may be called beside all others; the rest is for one goroutine at a time.
+// Wait may be called concurrently with all other methods; of these, only one may be called at a
+// time.
 type Job struct {
 	Dir         *jobdir.Dir
 	Description *job.Description
-	// Binding are the cores that were chosen for the job; none if it did not
-	// ask for any or could not have them. A job that was opened has none here;
-	// they are in its description.
+	// Binding are the cores that were chosen for the job; it is empty if the job requested none or
+	// could not get them. It is empty for an opened job, whose cores are in its description.
 	Binding binding.Binding
-	// Affinity is what the job is restricted to: its cores, or the processors
-	// of its queue. The supervisor sees to the processors; a cpuset may have
-	// the memory nodes, too.
+	// Affinity holds the processors to which the job is restricted: its cores, or the processors of
+	// its queue. The supervisor sets the processors; a cpuset may also restrict the memory nodes.
 	Affinity binding.Affinity
-	// Unbound says why the job is not bound to cores though it asked for it, or
-	// not to the processors of its queue; empty otherwise.
+	// Unbound says why the job is not bound to the requested cores, or not to the processors of its
+	// queue; otherwise it is empty.
 	Unbound string
-	// Notes say which limits of the job the kernel does not keep, and why.
+	// Notes say which limits of the job the kernel does not enforce, and why.
 	Notes []string
 
 	group     *group.Paths // of the control group; nil without. It is not changed
@@ -99,11 +98,11 @@ type Job struct {
 	groups    *Groups
 	spool     *jobdir.Spool
 	tmpdir    jobdir.Tmpdir
-	own       own // what Remove has to know
+	own       own // data for Remove
 	terminal  bool
 	removed   bool
 	strays    []int  // children that we had before the shepherd
-	remote    Remote // has the supervisor; nil where this process has it
+	remote    Remote // owns the supervisor; nil if this process does
 	record    []byte // with remote: see Record
 	found     Stage  // with remote: see Stage
 
@@ -111,7 +110,7 @@ type Job struct {
 	shepherd *supervisor
 	status   syscall.WaitStatus // how it ended
 	over     bool               // it has ended, and is not waited for any more
-	waiting  chan struct{}      // full while somebody waits
+	waiting  chan struct{}      // full while a call of Wait runs
 }
 
 // StoreScript writes the script of a job, which all its tasks share, to the
@@ -129,7 +128,7 @@ func StoreScript(spool *jobdir.Spool, o *Assignment, number int) error {
 	return ReplaceScript(spool, number, o.Request.Script, uid, gid)
 }
 
-// ReplaceScript writes the script of a job for a user, in place of one that is another one's.
+// ReplaceScript writes the script of a job for a user, and replaces the script of another user.
 func ReplaceScript(spool *jobdir.Spool, number int, script []byte, uid, gid int) error {
 	_, err := spool.WriteScript(number, script, uid, gid)
 	if !errors.Is(err, jobdir.ErrExists) {
@@ -139,7 +138,7 @@ func ReplaceScript(spool *jobdir.Spool, number int, script []byte, uid, gid int)
 	if same || err != nil {
 		return err // of another task, or of this one before a restart
 	}
-	// It was left behind by a job that had the number long ago.
+	// An earlier job with the same number has left it.
 	if err := spool.RemoveScript(number); err != nil {
 		return err
 	}
@@ -147,7 +146,7 @@ func ReplaceScript(spool *jobdir.Spool, number int, script []byte, uid, gid int)
 	return err
 }
 
-// RemoveScript undoes StoreScript. A script that is gone already is fine.
+// RemoveScript undoes StoreScript. It is not an error if the script does not exist.
 func RemoveScript(spool *jobdir.Spool, o *Assignment, number int) error {
 	if o.Request.Binary {
 		return nil
@@ -155,13 +154,12 @@ func RemoveScript(spool *jobdir.Spool, o *Assignment, number int) error {
 	return spool.RemoveScript(number)
 }
 
-// Prepare makes what the job, or one task of it, needs on disk beside the
-// script: its TMPDIR and its directory, and its control group. After an error
-// nothing of it is left. If the order is for a job that cannot be, the error is an
-// *OrderError. If the job has a directory already, errors.Is(err,
-// jobdir.ErrExists); one that Remove was to keep is moved aside.
+// Prepare creates the files of a job, or of one of its tasks, except for the script: its TMPDIR,
+// its directory and its control group. After an error nothing of it is left. If the assignment is
+// invalid, the error is an *OrderError. If the job already has a directory, errors.Is(err,
+// jobdir.ErrExists); a directory that Remove has kept is moved aside.
 //
-// Without Order.Terminal all of it is on the disk when Prepare returns, and
+// Without Assignment.Terminal all of it is on the disk when Prepare returns, and
 // whoever is killed meanwhile leaves a directory that Open tells as unfinished.
 func Prepare(spool *jobdir.Spool, o *Assignment, id job.ID) (*Job, error) {
 	return prepare(spool, o, id, false)
@@ -209,8 +207,8 @@ func (e *OrderError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *OrderError) Unwrap() error { return e.Err }
 
-// begin makes the directory of the job, unfinished, and writes down what has to be
-// known to remove whatever will be made.
+// begin makes the unfinished directory of the job, and records the data that is needed to remove
+// everything that will be created.
 func (j *Job) begin(replace bool) error {
 	id := j.Description.ID
 	var err error
@@ -236,7 +234,7 @@ func (j *Job) begin(replace bool) error {
 	return nil
 }
 
-// undo removes what Prepare has made.
+// undo removes everything that Prepare has created.
 func (j *Job) undo() error {
 	err := j.Remove(false)
 	return errors.Join(err, j.Dir.Close())
@@ -260,8 +258,8 @@ func (j *Job) prepare(p *Plan) error {
 	return j.complete(p)
 }
 
-// complete chooses processors for the job and completes its directory, in which
-// they stand, before another job can choose.
+// complete chooses processors for the job and records them in its directory before another job can
+// choose.
 func (j *Job) complete(p *Plan) error {
 	d := j.Description
 	if p.Cores != nil {
@@ -275,7 +273,7 @@ func (j *Job) complete(p *Plan) error {
 	j.Binding, j.Affinity, j.Unbound = b.cores, b.affinity, b.why
 	d.Binding, d.BindingCPUs = b.cores.Config(), b.cores.CPUs.String()
 	if text := b.cores.Environment(); text != "" {
-		// Behind what the user may have called so: the last one counts.
+		// After variables of the user with the same name, because the last one counts.
 		d.Environment = append(d.Environment, "SGE_BINDING="+text)
 		d.Trusted = append(d.Trusted, "SGE_BINDING")
 	}
@@ -287,8 +285,7 @@ func (j *Job) complete(p *Plan) error {
 	})
 }
 
-// finish makes the control group, where there are processes to be in it, and
-// completes the directory.
+// finish makes the control group, if the job will have processes, and completes the directory.
 func (j *Job) finish(o jobdir.CreateOptions) error {
 	if !j.own.slave {
 		if err := j.makeGroup(j.own.devices); err != nil {

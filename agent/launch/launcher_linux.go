@@ -13,19 +13,20 @@ import (
 // Launcher makes, finds and removes the jobs of an agent. Local does so in this process; with the
 // client of package launcher another process does, which has the rights of root.
 //
-// The control groups are those that Groups has returned; another process has its own, and Groups
-// returns nil. All methods may be called from several goroutines, but for one job at a time.
+// The arguments for control groups come from Groups, which returns nil if another process has its
+// own groups. All methods may be called by several goroutines, but only one at a time for the same
+// job.
 type Launcher interface {
 	// Privileged reports whether jobs run as their owners, whoever runs this process.
 	Privileged() bool
 	// Area is the place of job directories and scripts.
 	Area() jobdir.Area
-	// Groups makes the control groups that a configuration asks for; gpus is as for OpenGroupsFor.
-	// The error says what of the configuration cannot be used.
+	// Groups makes the control groups that a configuration requires; gpus is as for OpenGroupsFor.
+	// The error names the unusable part of the configuration.
 	Groups(config *qconf.Configuration, gpus bool) (*Groups, error)
 	// Check reports whether the paths of the spool area still lead to it: see jobdir.Spool.Check.
 	Check() error
-	// Jobs and Scripts list what there is on disk.
+	// Jobs and Scripts list the jobs and scripts on the disk.
 	Jobs() ([]job.ID, error)
 	Scripts() ([]int, error)
 	// Prepare writes the script of a job and prepares the job: see the functions StoreScript, Prepare and

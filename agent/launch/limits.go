@@ -12,21 +12,20 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// limits merges those of the queue with what the job asks for: the lower value
-// counts (queue_conf(5), RESOURCE LIMITS). What is requested of a complex that is
-// "consumable JOB" is for the whole job, whatever its slots (complex(5)); what such
-// a complex takes for the default is used up by a job that does not request it, and
-// limits nothing.
+// limits merges the limits of the queue with the requests of the job: the lower value counts
+// (queue_conf(5), RESOURCE LIMITS). A request of a complex with "consumable JOB" is for the whole
+// job, regardless of its slots (complex(5)). The default of a complex is used up by jobs without a
+// request, but limits nothing.
 func (o *Assignment) limits() job.Limits {
 	l := o.withParams(o.Queue.Limits)
-	requests, _ := o.limitRequests() // Resolve has looked at the error
+	requests, _ := o.limitRequests() // Resolve has checked the error
 	for _, want := range requests {
 		merge(&l[want.Resource], want)
 	}
 	if v := o.BookedMemory; v > 0 && v < l[job.Vmem].Hard {
 		l[job.Vmem].Hard, l[job.Vmem].HardPerJob = v, false
 	}
-	// The supervisor's clock is of 64 bits in nanoseconds: nobody waits that long.
+	// The supervisor counts nanoseconds in 64 bits: longer times are never reached.
 	const forever = uint64(math.MaxInt64 / time.Second)
 	for _, v := range []*uint64{&l[job.RT].Soft, &l[job.RT].Hard} {
 		if *v >= forever {
@@ -59,7 +58,7 @@ func (o *Assignment) procedureLimits() *job.Limits {
 	return &l
 }
 
-// withParams returns limits with those of execd_params, which no job can request.
+// withParams adds the limits of execd_params, which jobs cannot request.
 func (o *Assignment) withParams(l job.Limits) job.Limits {
 	for r, v := range o.Config.ExecdParams.Limits {
 		switch job.Resource(r) {
@@ -70,8 +69,8 @@ func (o *Assignment) withParams(l job.Limits) job.Limits {
 	return l
 }
 
-// merge lowers a limit to what is requested. The queue's value is for each slot;
-// it is no less than the request, or checkLimits has refused that.
+// merge lowers a limit to the request. The queue's value is for each slot, and at least as large as
+// the request: checkLimits has refused larger ones.
 func merge(l *job.Limit, want limitRequest) {
 	value, perJob := &l.Soft, &l.SoftPerJob
 	if want.Hard {
@@ -106,7 +105,7 @@ func (o *Assignment) limitRequests() ([]limitRequest, error) {
 			continue
 		}
 		resource, hard, ok := job.ResourceNamed(x.Name)
-		if !ok || resource > job.Vmem { // those of execd_params cannot be requested
+		if !ok || resource > job.Vmem { // the limits of execd_params cannot be requested
 			continue
 		}
 		value, err := resource.Parse(r.Value)
@@ -119,10 +118,9 @@ func (o *Assignment) limitRequests() ([]limitRequest, error) {
 	return list, errors.Join(errs...)
 }
 
-// checkLimits refuses requests for more than the queue gives. A master would
-// let such a job wait for another queue; run here, it would be ended at a limit
-// below the one that its user counts on. A request for the whole job is compared
-// with what the queue has for a slot, as the master does.
+// checkLimits refuses requests that exceed the limits of the queue. A master would leave such a job
+// pending for another queue; here it would end at a lower limit than its user expects. A request
+// for the whole job is compared with the queue's limit for a slot, as the master does.
 func (o *Assignment) checkLimits() error {
 	requests, err := o.limitRequests()
 	errs := []error{err}

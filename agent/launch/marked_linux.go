@@ -13,25 +13,24 @@ import (
 	"github.com/execd-project/execd/limits/process"
 )
 
-// endMarked ends what a killed shepherd has left of a job, for a daemon that has
-// other jobs, other children, and may have been away itself. Ancestry tells nothing
-// then: orphans have come to process 1. What tells a process of the job is, beside its
-// control group, with which the caller begins:
+// endMarked ends the remaining processes of a job whose shepherd was killed. It is for a daemon
+// that has other jobs and other children, and may have been restarted. Ancestry does not help then,
+// because orphans have become children of process 1. Besides its control group, which the caller
+// ends first, a process of the job has one of these marks:
 //
 //   - the additional group id, which it cannot lose and no other job has;
-//   - SGE_JOB_SPOOL_DIR in the environment with which it was started, which is the
-//     path of the job directory: that of the site's procedures, too, which have
-//     neither group;
-//   - an ancestor of which one of these is true.
+//   - SGE_JOB_SPOOL_DIR in its initial environment, with the path of the job directory; the site's
+//     procedures, which have neither group, have it, too;
+//   - an ancestor with one of these marks.
 //
-// A shepherd that came to its end leaves only what a prolog or epilog started to
-// stay; that is not ours to end, so a normal end must not come here.
+// After a normal end of the shepherd, only processes are left that a prolog or epilog started to
+// stay. They must not be ended, so do not call endMarked then.
 func (j *Job) endMarked() {
 	if j.Rebooted() {
-		return // nothing has outlived that, and ids are others' by now
+		return // no process has survived that, and the IDs may have been reused
 	}
 	deadline := time.Now().Add(orphansDeadline)
-	// On its way out a process loses its environment before it is gone.
+	// An exiting process loses its environment before it disappears.
 	var killed []seen
 	for wait := time.Millisecond; time.Now().Before(deadline); wait = min(2*wait, 100*time.Millisecond) {
 		left := j.marked()
@@ -59,7 +58,7 @@ func (p seen) gone() bool {
 	return st.Start != p.start || st.State == 'Z' || st.State == 'X'
 }
 
-// kill ends the process, unless its number is another's by now.
+// kill ends the process, unless its process ID has been reused.
 func (p seen) kill() {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil && err != unix.ENOSYS {
@@ -112,7 +111,7 @@ func (j *Job) marked() []seen {
 	return list
 }
 
-// hasMark reports whether a process is one of the job by itself.
+// hasMark reports whether a process itself has a mark of the job.
 func (j *Job) hasMark(pid int, environment []byte) bool {
 	path := "/proc/" + strconv.Itoa(pid)
 	status, err := oslite.Read(path + "/status")
@@ -122,8 +121,8 @@ func (j *Job) hasMark(pid int, environment []byte) bool {
 	if gid := j.Description.AddGroupID; gid != 0 && slices.Contains(numbersOf(status, "Groups:"), gid) {
 		return true
 	}
-	// Everybody can have any environment. It tells of processes of those only who
-	// run something for the job.
+	// Any user can set any environment. It only counts for processes of users who run programs for
+	// the job.
 	ids := numbersOf(status, "Uid:")
 	if len(ids) == 0 || ids[0] != j.own.uid && !slices.Contains(j.own.users, ids[0]) {
 		return false
@@ -142,7 +141,7 @@ func (j *Job) hasMark(pid int, environment []byte) bool {
 	return false
 }
 
-// numbersOf returns the numbers behind a key of /proc/PID/status.
+// numbersOf returns the numbers after a key of /proc/PID/status.
 func numbersOf(status []byte, key string) []int {
 	_, rest, _ := bytes.Cut(status, []byte("\n"+key))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// Stage is how far a job has come, as its directory says.
+// Stage is the stage of a job according to its directory.
 type Stage int
 
 // The stages.
@@ -23,15 +23,14 @@ const (
 	Prepared Stage = iota + 1
 	// Supervised is a job whose supervisor lives: Wait.
 	Supervised
-	// Over is a job whose supervisor is gone: Collect, Remove. A job of a time
-	// before the host was started again is always over, also if it was not launched
-	// as far as the directory says: what its supervisor wrote may have been lost
-	// with the power. Job.Rebooted tells it.
+	// Over is a job whose supervisor has ended: call Collect and Remove. A job from before a reboot
+	// of the host is always over, even if it was not launched according to the directory, because a
+	// power loss may have removed the files of its supervisor. Job.Rebooted reports this case.
 	Over
 	// Slave is a job without a supervisor, for tasks that are started in it
 	// (PrepareSlave).
 	Slave
-	// Kept is a directory that Remove was to keep: there is no job any more.
+	// Kept is a directory that Remove has kept: the job no longer exists.
 	Kept
 )
 
@@ -44,25 +43,23 @@ func (s Stage) String() string {
 	return fmt.Sprintf("Stage(%d)", int(s))
 }
 
-// ErrForeground is returned by Open for a job that somebody runs in the foreground:
-// it is for Sweep.
+// ErrForeground is returned by Open for a foreground job, which Sweep handles.
 var ErrForeground = errors.New("the job is run in the foreground")
 
-// ErrKept is returned by a Launcher for a directory in which there is no job any more: see Kept.
+// ErrKept is returned by a Launcher for a kept directory without a job: see Kept.
 var ErrKept = errors.New("the directory is kept, and there is no job in it")
 
-// pidPatience bounds the time in which Open waits for the supervisor of a job to
-// write down its process number. It does so within milliseconds on a host that has
-// any time for it; Wait goes on waiting.
+// pidPatience is the time for which Open waits for the supervisor of a job to write its process ID.
+// Unless the host is overloaded, that takes milliseconds; Wait continues to wait.
 const pidPatience = 2 * time.Second
 
-// Open returns a job that Prepare, PrepareTask or PrepareSlave has made, perhaps in
-// another process that is no more, and how far it has come. It can do all that one
-// from Prepare can. groups makes the control groups of jobs, and lookup finds a user
-// where the directory does not say whose it is; both may be nil.
+// Open returns a job that Prepare, PrepareTask or PrepareSlave has made, perhaps in an earlier
+// process, and its stage. The job supports the same methods as one from Prepare. groups makes the
+// control groups of jobs, and lookup finds the owner if the directory does not name a user ID; both
+// may be nil.
 //
-// errors.Is(err, jobdir.ErrIncomplete) is for a directory that was never finished,
-// or was about to be removed: Discard removes what there is.
+// errors.Is(err, jobdir.ErrIncomplete) means that the directory was never finished, or was being
+// removed: call Discard.
 func Open(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*userdb.User, error), id job.ID) (*Job, Stage, error) {
 	dir, err := spool.Open(id)
 	if err != nil {
@@ -83,9 +80,9 @@ func Open(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*userdb
 	return j, stage, nil
 }
 
-// restore makes the files of a job again that was accepted before the host was restarted:
-// of all that Prepare has made only the file "start" is certain to have outlived a power loss.
-// Without that, or with one that does not have them, all of it was brought to the disk.
+// restore creates the files again of a job that was accepted before the host was restarted: of the
+// files of Prepare, only "start" is certain to survive a power loss. Without this file, or if it
+// does not contain the others, all files had been synced.
 func restore(dir *jobdir.Dir) error {
 	_, files, err := dir.Start()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,8 +102,7 @@ func restore(dir *jobdir.Dir) error {
 	return dir.Restore(files)
 }
 
-// load reads what the directory says of the job. A stage but 0 is one that needs no
-// closer look.
+// load reads the job from its directory. A stage other than 0 is final and needs no further checks.
 func (j *Job) load(lookup func(name string) (*userdb.User, error), id job.ID) (Stage, error) {
 	if waiting, err := j.Dir.Exists(fileWaiting); err != nil || waiting {
 		return 0, errors.Join(err, &jobdir.Error{Op: "use directory", Path: j.Dir.Path(), Err: ErrForeground})
@@ -150,7 +146,7 @@ func (j *Job) load(lookup func(name string) (*userdb.User, error), id job.ID) (S
 	return 0, nil
 }
 
-// ownOf finds out what a directory does not say that was made by others.
+// ownOf derives the data that is missing in a directory made by another program.
 func ownOf(d *job.Description, lookup func(name string) (*userdb.User, error)) (*own, error) {
 	if lookup == nil {
 		lookup = userdb.System().User
@@ -233,9 +229,8 @@ func (j *Job) findShepherd() bool {
 	return true
 }
 
-// Discard removes what there is of a job whose directory was never finished, or
-// was about to be removed. One that is complete, or gone, is left as it is.
-// groups may be nil.
+// Discard removes the remains of a job whose directory was never finished, or was being removed. It
+// does nothing if the directory is complete or does not exist. groups may be nil.
 func Discard(spool *jobdir.Spool, groups *Groups, id job.ID) error {
 	dir, err := spool.Open(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -264,7 +259,7 @@ func discardTmpdir(dir *jobdir.Dir) error {
 	if err == nil {
 		err = jobdir.RemoveTmpdir(t, known.removeOptions())
 		if known.aside != "" && errors.Is(err, jobdir.ErrNotOurs) {
-			err = nil // it has not got its name, which is another one's
+			err = nil // it does not have its final name, which belongs to another directory
 		}
 		return errors.Join(err, discardAside(known))
 	}
@@ -272,7 +267,7 @@ func discardTmpdir(dir *jobdir.Dir) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	case os.Geteuid() != 0:
-		// It would be the user's own, as the one of another job that has the name.
+		// The TMPDIR would belong to the user, as the one of another job with the same name.
 		return discardAside(known)
 	}
 	return jobdir.SweepTmpdir(known.parent, known.name, jobdir.RemoveOptions{})

@@ -16,9 +16,8 @@ import (
 // shepherd has left.
 const orphansDeadline = 10 * time.Second
 
-// Collect ends what a killed shepherd has left running, and says what became
-// of the job. status is how the shepherd ended, as Wait has returned it; 0 where
-// that is not known.
+// Collect returns the outcome of the job, after it has ended the remaining processes if the
+// shepherd was killed. status is the shepherd's wait status from Wait; 0 if it is unknown.
 func (j *Job) Collect(status syscall.WaitStatus) *job.Outcome {
 	if j.remote != nil {
 		return j.collectRemotely(status)
@@ -39,8 +38,8 @@ func (j *Job) Collect(status syscall.WaitStatus) *job.Outcome {
 	return Collect(j.Dir, j.Description, status)
 }
 
-// endMarkedOnce ends what a killed shepherd has left, unless that was done before: the
-// additional group id may be another job's by now.
+// endMarkedOnce ends the remaining processes of a job whose shepherd was killed, but only once,
+// because the additional group ID may belong to another job later.
 func (j *Job) endMarkedOnce() {
 	if done, err := j.Dir.Exists(fileSwept); err == nil && done {
 		return
@@ -49,7 +48,7 @@ func (j *Job) endMarkedOnce() {
 	_ = j.Dir.WriteFile(fileSwept, nil)
 }
 
-// wasKilled reports whether the shepherd has not come to its end.
+// wasKilled reports whether the shepherd did not end normally.
 func (j *Job) wasKilled(status syscall.WaitStatus) bool {
 	j.mu.Lock()
 	known := j.shepherd != nil && j.shepherd.child
@@ -61,12 +60,10 @@ func (j *Job) wasKilled(status syscall.WaitStatus) bool {
 	return err == nil && !done
 }
 
-// endOrphans is for a process in the foreground, with one job at a time. It
-// ends what a shepherd has left behind that could not do so itself:
-// being the next subreaper above it (prctl(2)) we have inherited its
-// descendants. A shepherd that came to its end leaves only what a prolog or
-// epilog started to stay; that is not ours to end, so a normal end must not
-// come here.
+// endOrphans is for a foreground process with one job at a time. It ends the remaining processes of
+// a killed shepherd: as the next subreaper (prctl(2)) this process has inherited the shepherd's
+// descendants. After a normal end of the shepherd, only processes are left that a prolog or epilog
+// started to stay. They must not be ended, so do not call endOrphans then.
 func (j *Job) endOrphans() {
 	deadline := time.Now().Add(orphansDeadline)
 	for wait := time.Millisecond; time.Now().Before(deadline); wait = min(2*wait, 100*time.Millisecond) {
@@ -82,8 +79,8 @@ func (j *Job) endOrphans() {
 	}
 }
 
-// reap collects children that nobody waits for: orphans that came to us. It
-// must not be called while a process is being waited for elsewhere.
+// reap collects inherited orphans. It must not be called while another part of this process waits
+// for a child.
 func reap() {
 	for {
 		var status unix.WaitStatus
@@ -93,8 +90,8 @@ func reap() {
 	}
 }
 
-// descendants returns all processes below this one, without those that it was
-// started with: whoever executes us may have had children before.
+// descendants returns all descendants of this process, except for those that existed at its start:
+// the program that executed this one may have had children.
 func (j *Job) descendants() []int {
 	var list []int
 	queue := []int{unix.Getpid()}

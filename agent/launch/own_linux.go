@@ -15,28 +15,27 @@ import (
 
 // The files of this package in a job directory.
 const (
-	// fileOwn is what own has.
+	// fileOwn contains own.
 	fileOwn = "launch"
-	// fileKept is in a directory that has been kept for people to look at: there is
-	// no job any more.
+	// fileKept marks a directory that was kept for inspection: the job no longer exists.
 	fileKept = "kept"
-	// fileSwept tells that what a killed supervisor has left was ended.
+	// fileSwept marks that the remaining processes of a killed supervisor were ended.
 	fileSwept = "swept"
 )
 
-// own is what has to be known of a job to remove all that was made for it, and what
-// its description does not carry. It is the file "launch": lines of key=value.
+// own is the data, not contained in the description of a job, that is needed to remove everything
+// that was created for the job. It is stored in the file "launch" as lines of key=value.
 type own struct {
 	boot     string        // BootID when the job was prepared
 	uid, gid int           // of the owner
 	users    []int         // that procedures run as
-	slave    bool          // there is no supervisor
-	shared   bool          // the TMPDIR is another job's
+	slave    bool          // a slave job, without a supervisor
+	shared   bool          // the TMPDIR belongs to another job
 	ownShell bool          // job.Command.OwnShell
 	parent   string        // where the TMPDIR is, or is about to be made
 	name     string        // and under which name, perhaps with a suffix
 	aside    string        // under which it is made, without root; empty for none
-	groupIDs []qconf.Range // gid_range, for those of tasks
+	groupIDs []qconf.Range // gid_range, for the IDs of tasks
 	devices  []string      // that the job may open
 	deny     []cgroup.Device
 	gpus     []string // that the job has, by their numbers
@@ -87,8 +86,7 @@ func (o *own) format() []byte {
 	return []byte(b.String())
 }
 
-// parseOwn reads what format has written. Keys that it does not know are of a newer
-// version and skipped.
+// parseOwn reads the format of format. It skips unknown keys, which a newer version has written.
 func parseOwn(file string, text []byte) (*own, error) {
 	o := &own{}
 	number := 0
@@ -160,7 +158,7 @@ func (o *own) set(key, value string) (err error) {
 	return err
 }
 
-// readOwn reads the file; nil without an error for a directory that has none.
+// readOwn reads the file. If the directory has none, it returns nil and no error.
 func readOwn(dir *jobdir.Dir) (*own, error) {
 	b, err := dir.ReadFile(fileOwn)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +170,7 @@ func readOwn(dir *jobdir.Dir) (*own, error) {
 	return parseOwn(dir.Path()+"/"+fileOwn, b)
 }
 
-// isKept reports whether the directory of a job is one that Remove was to keep.
+// isKept reports whether Remove has kept the directory of a job.
 func isKept(spool *jobdir.Spool, id job.ID) (bool, error) {
 	dir, err := spool.Open(id)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,21 +12,21 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Plan is all that PreparePlan has to know of a job: what an Assignment and the configuration
-// come to, without the texts that they come from. It can be sent to another process.
+// Plan is the input of PreparePlan: the values that result from an Assignment and the
+// configuration. It can be sent to another process.
 type Plan struct {
-	// Description is that of the job. PreparePlan completes it with what is chosen on this host: the
-	// processors, the additional group ID, and another TMPDIR where the name is taken.
+	// Description is the description of the job. PreparePlan adds the values that are chosen on
+	// this host: the processors, the additional group ID, and another TMPDIR if the name is taken.
 	Description *job.Description
 	UID, GID    int // of the owner
 	Slave       bool
-	// Cores are the cores that the job asks for; nil for none.
+	// Cores are the requested cores; nil for none.
 	Cores *binding.Request
 	Hosts []jobdir.PEHost // lines of pe_hostfile
 	// Record is the content of the file "start" of the job directory; nil for none.
 	Record []byte
-	// Processes is how many processes the owner may have where those of the job cannot be counted;
-	// 0 for any number.
+	// Processes is the maximum number of the owner's processes on hosts that cannot count those of
+	// the job; 0 means no limit.
 	Processes int
 
 	Users    []int         // IDs of users that procedures run as
@@ -34,8 +34,8 @@ type Plan struct {
 	Devices  []string      // that the job may open
 
 	GPUs []string // that the job has, by their numbers
-	// Deny are devices of other GPUs. FilteredEnv is the environment of a job that the kernel keeps from
-	// them, and UnfilteredEnv of one that it does not.
+	// Deny are the devices of other GPUs. FilteredEnv is the environment if the kernel denies them
+	// to the job, and UnfilteredEnv if it does not.
 	Deny                       []cgroup.Device
 	FilteredEnv, UnfilteredEnv []string
 
@@ -67,7 +67,7 @@ func (o *Assignment) Plan(id job.ID, spool jobdir.Area, slave bool) (*Plan, erro
 	return p, nil
 }
 
-// moveTmpdir has a job use another TMPDIR than the one that it was described with.
+// moveTmpdir changes the TMPDIR in the description of a job.
 func moveTmpdir(d *job.Description, path string) {
 	old := d.Tmpdir
 	d.Tmpdir = path
@@ -97,8 +97,8 @@ func (p *Plan) mostOfUser(g *Groups) int {
 	return p.Processes
 }
 
-// hosts returns the lines of pe_hostfile. column replaces what stands for the processors, on all of
-// them (sge_submit(1), -binding pe).
+// hosts returns the lines of pe_hostfile. column replaces the column of the processors in all lines
+// (sge_submit(1), -binding pe).
 func (p *Plan) hosts(column string) []jobdir.PEHost {
 	if column == "" {
 		return p.Hosts

@@ -10,15 +10,15 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// A job may have pids_limit processes and threads for each slot, and a job of several slots at
-// most half of what the kernel has for all: a limit above protects nobody. What is configured
-// for one slot is never lowered.
+// A job may have pids_limit processes and threads for each slot. With several slots, it may have at
+// most half of the kernel's limit for all processes, because a higher limit would protect nobody.
+// The configured limit for one slot is never lowered.
 //
-// The control group of the job keeps that limit. Where it cannot, there is only RLIMIT_NPROC,
-// which counts the processes of the user, not of the job: the same number would refuse forks to
-// users who have several jobs on the host. So the job gets what the jobs of one user may have
-// that fill the processors of the host, half of what the kernel has at most. That keeps a user
-// from taking all of it, and no job from taking what the user's others need.
+// The control group of the job enforces this limit. Without it, there is only RLIMIT_NPROC, which
+// counts the processes of the user, not of the job: with the same number, forks would fail for
+// users with several jobs on the host. So RLIMIT_NPROC is the limit of jobs that use all processors
+// of the host, at most half of the kernel's limit. This prevents a user from taking all processes
+// of the host, but not a job from taking those of the user's other jobs.
 
 // mostThreads returns the maximum number of processes and threads of a job; 0 means no limit.
 func mostThreads(p qconf.CgroupsParams, slots int) uint64 {

@@ -16,13 +16,12 @@ import (
 // process number.
 var children sync.Map
 
-// Reaper collects dead processes that came to us as orphans, where we are the first
-// process of a container, or have asked to get them (prctl(2),
-// PR_SET_CHILD_SUBREAPER): what prolog and epilog of a job have left running, when it
-// ends. The zero value is ready to be used.
+// Reaper collects dead orphans in a process that is the first one of a container or a subreaper
+// (prctl(2), PR_SET_CHILD_SUBREAPER). They are processes that the prolog or epilog of a job has
+// left running. The zero value is ready to use.
 //
-// Nothing tells an orphan from a child that another part of this program has started
-// and is about to collect. So only what was dead for a while is taken.
+// An orphan cannot be distinguished from a child that another part of this program has started and
+// is about to collect. So Reaper only collects processes that have been dead for a while.
 type Reaper struct {
 	dead map[int]corpse
 }
@@ -32,11 +31,11 @@ type corpse struct {
 	since time.Time
 }
 
-// decay is for how long a process is dead that nobody is going to collect.
+// decay is the time after which a dead process counts as an orphan.
 const decay = 10 * time.Second
 
-// Look collects what has been dead for some seconds. It is called now and then, and
-// says how many there were.
+// Look collects processes that have been dead for some seconds, and returns their number. Call it
+// regularly.
 func (r *Reaper) Look() int { return r.look(time.Now()) }
 
 func (r *Reaper) look(now time.Time) int {
@@ -66,7 +65,7 @@ func (r *Reaper) look(now time.Time) int {
 	return n
 }
 
-// adopts reports whether orphans come to us.
+// adopts reports whether this process inherits orphans.
 func adopts() bool {
 	if os.Getpid() == 1 {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// Remote is a process with the rights of root that does what a Job of another process asks for.
-// The methods do what those of Job with the same names do.
+// Remote is a process with the rights of root that carries out the operations of a Job of another
+// process. Its methods correspond to the methods of Job with the same names.
 type Remote interface {
 	Launch(id job.ID) (pid int, err error)
 	Wait(ctx context.Context, id job.ID) (syscall.WaitStatus, error)
@@ -23,7 +23,7 @@ type Remote interface {
 	Terminal(ctx context.Context, id job.ID) (fd int, err error)
 }
 
-// Signal is what the supervisor of a job is told.
+// Signal is an order to the supervisor of a job.
 type Signal string
 
 // The signals.
@@ -37,7 +37,7 @@ const (
 	SignalUsr2      Signal = "usr2"
 )
 
-// Send has the supervisor of the job told something.
+// Send passes an order to the supervisor of the job.
 func (j *Job) Send(s Signal) error {
 	switch s {
 	case SignalKill:
@@ -67,7 +67,7 @@ type Note struct {
 	Mark string // for NoteMark: the second name
 }
 
-// NoteKind says what is done to a file.
+// NoteKind is the operation on a file.
 type NoteKind string
 
 // The kinds of notes: methods of jobdir.Dir.
@@ -128,7 +128,7 @@ func (f remoteFiles) Remove(name string) error {
 	return f.remote.Note(f.id, &Note{File: name, How: NoteRemove})
 }
 
-// State is what a job of another process has that is not in its description.
+// State holds the data of a job of another process that is not in its description.
 type State struct {
 	Stage   Stage
 	Boot    string
@@ -177,7 +177,7 @@ func NewRemote(r Remote, dir *jobdir.Dir, d *job.Description, s State) *Job {
 // Stage returns the stage of a job of another process at the time when it was prepared or opened.
 func (j *Job) Stage() Stage { return j.found }
 
-// launchRemotely is Launch where another process has the supervisor.
+// launchRemotely is Launch if another process owns the supervisor.
 func (j *Job) launchRemotely() error {
 	pid, err := j.remote.Launch(j.Description.ID)
 	if err != nil {
@@ -189,7 +189,7 @@ func (j *Job) launchRemotely() error {
 	return nil
 }
 
-// waitRemotely is Wait where another process has the supervisor.
+// waitRemotely is Wait if another process owns the supervisor.
 func (j *Job) waitRemotely(ctx context.Context) (syscall.WaitStatus, error) {
 	j.mu.Lock()
 	over, status := j.over, j.status
@@ -206,12 +206,12 @@ func (j *Job) waitRemotely(ctx context.Context) (syscall.WaitStatus, error) {
 	return status, err
 }
 
-// collectRemotely is Collect where another process ends what is left.
+// collectRemotely is Collect if another process ends the remaining processes.
 func (j *Job) collectRemotely(status syscall.WaitStatus) *job.Outcome {
 	o, err := j.remote.Collect(j.Description.ID, status)
 	if err == nil {
 		return o
 	}
-	// The directory says the same, but for what a killed supervisor has left.
+	// The directory tells the same, except for the remains of a killed supervisor.
 	return Collect(j.Dir, j.Description, status)
 }

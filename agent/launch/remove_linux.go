@@ -13,15 +13,14 @@ import (
 // child is on its way out.
 const removePatience = time.Second
 
-// Remove removes the control group of the job and what is on disk for it but its
-// script; keep leaves the job directory for people to look at, and Open then tells
-// that there is no job in it. With processes that cannot be ended all of it stays,
-// for Sweep, or to be tried again. A job whose supervisor lives is not removed:
-// errors.Is(err, ErrSupervised). Tasks that are left are removed with it.
+// Remove removes the control group of the job and its files except for the script. With keep, the
+// job directory stays for inspection, and Open then reports that it contains no job. If processes
+// cannot be ended, everything stays, for Sweep or another attempt. A job with a running supervisor
+// is not removed: errors.Is(err, ErrSupervised). Remaining tasks are removed with the job.
 //
-// It may be called again, also by another process, after it was interrupted at any
-// point: the directory stays that of a job until all else is gone, and is an
-// unfinished one from then on.
+// After an interruption at any point it may be called again, also by another process: the directory
+// remains the directory of a job until everything else has been removed, and then becomes an
+// unfinished one.
 func (j *Job) Remove(keep bool) error {
 	if j.removed {
 		return nil
@@ -69,7 +68,7 @@ func (j *Job) Remove(keep bool) error {
 	return errors.Join(errs...)
 }
 
-// keep leaves the directory, but no job in it.
+// keep marks the directory as one without a job.
 func (j *Job) keep() error {
 	var errs []error
 	// One whose shepherd was killed has no verdict, and would count as a job that
@@ -92,7 +91,7 @@ func (o *own) removeOptions() jobdir.RemoveOptions {
 	return jobdir.RemoveOptions{UID: o.uid, GID: o.gid, Owners: o.users}
 }
 
-// Close gives back what the job holds open, and leaves the job alone.
+// Close closes the descriptors of j. It does not affect the job.
 func (j *Job) Close() error {
 	j.mu.Lock()
 	s := j.shepherd

@@ -14,7 +14,8 @@ import (
 )
 
 // scriptShell returns the shell_start_mode with which a script runs by SCRIPT_SHELL of
-// execd_params: with the shell of -S, else by its #! line, else with the shell of the queue.
+// execd_params: with the shell of -S, otherwise by its #! line, otherwise with the shell of the
+// queue.
 func scriptShell(c job.Command, script []byte) job.ShellStartMode {
 	switch {
 	case c.Binary || c.StartMode == job.ScriptFromStdin:

@@ -21,10 +21,9 @@ import (
 // ErrLaunched is returned for a job that has a supervisor, or had one.
 var ErrLaunched = errors.New("the job has been launched before")
 
-// Start starts the shepherd, in a session of its own so that it outlives
-// whoever starts it. With Order.Terminal, stdout and stderr are its output and
-// that of a job that did not send it elsewhere. How the shepherd ended comes
-// over the channel; it is for Collect.
+// Start starts the shepherd, in a session of its own so that it survives this process. With
+// Assignment.Terminal, stdout and stderr are the output of the shepherd, and of a job that did not
+// redirect its output. The channel receives the shepherd's wait status, for Collect.
 func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.WaitStatus, error) {
 	files := []*os.File{nil, nil, nil}
 	if j.terminal {
@@ -41,7 +40,7 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 	}
 	lock := os.NewFile(uintptr(fd), j.Dir.Path())
 	defer lock.Close()
-	// Orphans of a shepherd that was killed come to us: see endOrphans.
+	// This process inherits the orphans of a killed shepherd: see endOrphans.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, os.NewSyscallError("prctl", err)
 	}
@@ -60,16 +59,15 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 	return done, nil
 }
 
-// Launch starts the supervisor of a job that was prepared without Order.Terminal,
-// in a session of its own, so that it outlives whoever starts it. errors.Is(err,
-// ErrLaunched) for a job that has a supervisor already, or had one that has begun;
-// after any other error it may be tried again.
+// Launch starts the supervisor of a job that was prepared without Assignment.Terminal, in a session
+// of its own, so that it survives this process. If the job already has a supervisor, or had one
+// that has begun, errors.Is(err, ErrLaunched); after any other error Launch may be called again.
 //
-// The supervisor holds the lock on the job directory, and nobody else does for
-// longer than it takes to start one. So a free lock says that there is none, be it
-// that it has ended, or that whoever was about to start it was killed; and a
-// supervisor that was killed before it has written anything has done nothing. The
-// job is started once, whenever and by how many it is tried.
+// The supervisor holds the lock on the job directory, and other processes hold it only while they
+// start one. So a free lock means that there is no supervisor: it has ended, or the process that
+// was about to start it was killed. A supervisor that was killed before it wrote anything has done
+// nothing. So the job starts only once, however often and by however many processes Launch is
+// called.
 func (j *Job) Launch(shepherd string) error {
 	if j.own.slave {
 		return fmt.Errorf("cannot start the supervisor of job %s: its master task is on another host", j.Description.ID)
@@ -107,7 +105,7 @@ func (j *Job) Launch(shepherd string) error {
 func (j *Job) fork(shepherd string, files []*os.File) error {
 	s, err := j.groups.startSupervisor(shepherd, strconv.Itoa(j.Description.ID.Job), j.Dir.Path(), files)
 	if err != nil {
-		// The kernel does not say which of the paths it means.
+		// The kernel's error does not name the path.
 		if lost := j.spool.Check(); lost != nil {
 			err = lost
 		}
@@ -121,8 +119,8 @@ func (j *Job) fork(shepherd string, files []*os.File) error {
 	return nil
 }
 
-// startSupervisor starts a supervisor in a directory. name stands for the job in the name of
-// its process. It is waited for without a thread: see supervisor.wait.
+// startSupervisor starts a supervisor in a directory. name represents the job in the name of the
+// process. Waiting for it needs no thread: see supervisor.wait.
 func (g *Groups) startSupervisor(shepherd, name, dir string, files []*os.File) (*supervisor, error) {
 	pidfd := -1
 	p, err := g.start(shepherd, []string{ShepherdName + "-" + name}, &os.ProcAttr{
@@ -140,9 +138,8 @@ func (g *Groups) startSupervisor(shepherd, name, dir string, files []*os.File) (
 	return s, nil
 }
 
-// shepherdEnvironment is small on purpose. One processor for the Go runtime is
-// what a process needs that waits all its life; the job's environment comes
-// from a file and never sees it.
+// shepherdEnvironment is small on purpose. The shepherd mostly waits, so one processor suffices for
+// its Go runtime. The job's environment comes from a file and is not affected.
 func shepherdEnvironment() []string {
 	env := []string{"GOMAXPROCS=1"}
 	for _, name := range []string{"TZ", "SGE_ROOT", "SGE_CELL"} {
@@ -153,12 +150,12 @@ func shepherdEnvironment() []string {
 	return append(env, failpoint.Environment()...)
 }
 
-// ErrSupervised is returned for what cannot be done to a job whose supervisor lives.
+// ErrSupervised is returned for operations that are impossible while the job's supervisor runs.
 var ErrSupervised = errors.New("the supervisor of the job lives")
 
-// lockPatience bounds the wait for a lock that somebody may have just for a look:
-// Open, and a process that was forked from one that had it and has not yet executed
-// its program. On a host that stands still that takes its time.
+// lockPatience is the time limit for a lock that another process may hold for a moment: Open, or a
+// child of the holder that has not executed its program yet. On an overloaded host that can take
+// long.
 const lockPatience = 2 * time.Second
 
 // lockToLaunch takes the lock, or says that a supervisor has it as soon as that has begun.
@@ -208,12 +205,12 @@ func (j *Job) lock(patience time.Duration) (*os.File, error) {
 	}
 }
 
-// Begun reports whether a supervisor of the job has written anything: one that has not was
-// ended by something else than the job.
+// Begun reports whether a supervisor of the job has written anything. If not, the job is not the
+// cause of the supervisor's end.
 func (j *Job) Begun() (bool, error) { return hasBegun(j.Dir) }
 
-// hasBegun reports whether a supervisor has written anything: the number of its
-// process first, and where it cannot, what is wrong.
+// hasBegun reports whether a supervisor has written anything: first it writes its process ID, or if
+// it cannot, an error.
 func hasBegun(dir *jobdir.Dir) (bool, error) {
 	for _, name := range []string{jobdir.FilePID, jobdir.FileExitStatus, jobdir.FileError} {
 		if there, err := dir.Exists(name); there || err != nil {

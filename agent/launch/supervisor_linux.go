@@ -14,13 +14,13 @@ import (
 	"github.com/execd-project/execd/limits/process"
 )
 
-// supervisor is a process that supervises a job. Its number is that of a stranger
-// once it is gone and was reaped; the descriptor is not.
+// supervisor is a process that supervises a job. After it was reaped, its process ID may be reused,
+// but its descriptor still refers to it.
 type supervisor struct {
 	pid   int
 	child bool
 	file  *os.File // its pidfd, in the runtime's poller; nil before Linux 5.3
-	start uint64   // process.Stat.Start, where there is no descriptor
+	start uint64   // process.Stat.Start, if there is no descriptor
 }
 
 // newSupervisor takes over a descriptor of a process; -1 for none.
@@ -48,8 +48,7 @@ func findSupervisor(pid int) (*supervisor, bool) {
 	if err != nil {
 		pidfd = -1
 	}
-	// What is read now is of the process that the descriptor holds, if that still
-	// is there afterwards.
+	// The values read now belong to the process of the descriptor if it still exists afterwards.
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	s := newSupervisor(pid, pidfd)
 	if err != nil || !strings.HasPrefix(string(name), namePrefix) || s.signal(0) != nil {
@@ -62,7 +61,7 @@ func findSupervisor(pid int) (*supervisor, bool) {
 // namePrefix begins the names of supervisors: see ShepherdName.
 const namePrefix = "sge_shep"
 
-// signal sends a signal; one that is gone cannot have it: os.ErrProcessDone.
+// signal sends a signal. The error is os.ErrProcessDone if the process has ended.
 func (s *supervisor) signal(sig syscall.Signal) error {
 	var err error
 	if s.file == nil {
@@ -91,7 +90,7 @@ func (s *supervisor) close() {
 	}
 }
 
-// ended reports whether the process is gone, without waiting, and reaps a child.
+// ended reports whether the process has ended, without waiting, and reaps it if it is a child.
 func (s *supervisor) ended(fd int) (status syscall.WaitStatus, ended bool, err error) {
 	if s.child {
 		for {
@@ -99,7 +98,7 @@ func (s *supervisor) ended(fd int) (status syscall.WaitStatus, ended bool, err e
 			if errors.Is(err, unix.EINTR) {
 				continue
 			}
-			if errors.Is(err, unix.ECHILD) { // somebody else has reaped it
+			if errors.Is(err, unix.ECHILD) { // another part of this process has reaped it
 				return 0, true, nil
 			}
 			return status, pid == s.pid, err
@@ -142,7 +141,7 @@ func (s *supervisor) wait(ctx context.Context) (status syscall.WaitStatus, err e
 			if ctx.Err() != nil {
 				return 0, ctx.Err()
 			}
-			// A wait before this one was given up, and its end has come late.
+			// An earlier wait was given up, and its result arrived late.
 			_ = s.file.SetReadDeadline(time.Time{})
 			continue
 		}
@@ -150,7 +149,7 @@ func (s *supervisor) wait(ctx context.Context) (status syscall.WaitStatus, err e
 	}
 }
 
-// look waits for the end of a process of which there is no descriptor.
+// look waits for the end of a process without a descriptor.
 func (s *supervisor) look(ctx context.Context) (syscall.WaitStatus, error) {
 	t := time.NewTicker(lookPause)
 	defer t.Stop()
@@ -167,8 +166,7 @@ func (s *supervisor) look(ctx context.Context) (syscall.WaitStatus, error) {
 	}
 }
 
-// PID returns the number of the process of the supervisor; 0 while it is not known, and
-// when it is gone.
+// PID returns the process ID of the supervisor; 0 while it is unknown, and after its end.
 func (j *Job) PID() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -178,14 +176,13 @@ func (j *Job) PID() int {
 	return j.shepherd.pid
 }
 
-// errNotLaunched is for what needs a supervisor.
+// errNotLaunched is returned by operations that need a supervisor.
 var errNotLaunched = errors.New("the job has not been launched")
 
-// Wait waits until the supervisor of the job is gone, and returns how it ended, for
-// Collect. Of one that is not our child nobody can tell that, and it is 0: the files
-// of the job directory say what they can. It can be called again, and returns the
-// same. The error is that of the context, or says that there is no supervisor. It may
-// be called beside all other methods but Remove and Close.
+// Wait waits for the end of the job's supervisor and returns its wait status, for Collect. The
+// status is 0 if the supervisor is not a child of this process; Collect then relies on the files of
+// the job directory. Further calls return the same. The error is the context's, or says that there
+// is no supervisor. Wait may be called concurrently with all methods except Remove and Close.
 //
 // A child is reaped by its number, and no other is touched. Any number of jobs can
 // be waited for: no thread does.
@@ -237,7 +234,7 @@ func (j *Job) turn() chan struct{} {
 	return j.waiting
 }
 
-// await waits for a supervisor that holds the lock and has not yet told its number.
+// await waits for a supervisor that holds the lock and has not written its process ID yet.
 func (j *Job) await(ctx context.Context) error {
 	t := time.NewTicker(lookPause)
 	defer t.Stop()

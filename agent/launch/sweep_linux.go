@@ -12,15 +12,13 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// fileWaiting is in a job directory for as long as somebody in the foreground
-// is responsible for its removal. That process and the shepherd have a lock on
-// the directory; when the lock is free, both have died.
+// fileWaiting is in a job directory while a foreground process is responsible for its removal. That
+// process and the shepherd hold a lock on the directory; if the lock is free, both have ended.
 const fileWaiting = "foreground"
 
 // wait takes the responsibility for a new job directory.
 func (j *Job) wait() error {
-	// The lock first: a directory with the file and without the lock is
-	// anybody's to clean up.
+	// The lock comes first: any process may clean up a directory with the file and without a lock.
 	if err := j.Dir.Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }); err != nil {
 		return os.NewSyscallError("flock", err)
 	}
@@ -34,10 +32,9 @@ type Swept struct {
 	Err         error // of the removal
 }
 
-// Sweep removes what jobs have left whose process in the foreground was killed,
-// processes that outlived their shepherd included. Shepherds see their jobs
-// through, and those that still do are left alone. groups may be nil. The error is
-// about what belongs to no job that is known.
+// Sweep cleans up after foreground jobs whose execd process was killed, including processes that
+// survived their shepherd. It leaves alone jobs whose shepherd still runs. groups may be nil. The
+// error concerns remains that belong to no known job.
 func Sweep(spool *jobdir.Spool, groups *Groups, lookup func(name string) (*userdb.User, error)) ([]Swept, error) {
 	ids, err := spool.Jobs()
 	if err != nil {
@@ -71,9 +68,9 @@ func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*userdb.Use
 	if err != nil {
 		return s, false
 	}
-	// Before it is asked what became of the job, there has to be none any more.
+	// The processes of the job must have ended before its outcome is read.
 	groupErr := removeRecordedGroup(dir)
-	// How its shepherd ended is not known; the files say what they can.
+	// The shepherd's wait status is unknown; the outcome comes from the files.
 	s.Outcome = Collect(dir, s.Description, syscall.WaitStatus(0))
 	if groupErr != nil {
 		s.Err = groupErr // the directory stays for the next time

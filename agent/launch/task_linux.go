@@ -15,10 +15,9 @@ import (
 // taskName is the name of every task of a parallel job.
 const taskName = "petask"
 
-// PrepareSlave is Prepare for a parallel job whose master task is on another host
-// (sge_pe(5), control_slaves). It has a directory and a TMPDIR, for the tasks that
-// are started in it, and the cores that they run on, but no process of its own: it
-// cannot be launched.
+// PrepareSlave is Prepare for a parallel job whose master task is on another host (sge_pe(5),
+// control_slaves). It has a directory, a TMPDIR and cores for its tasks, but no process of its own:
+// it cannot be launched.
 func PrepareSlave(spool *jobdir.Spool, o *Assignment, id job.ID) (*Job, error) {
 	if o.Terminal {
 		return nil, errors.New("cannot run a part of a job in the foreground")
@@ -26,16 +25,15 @@ func PrepareSlave(spool *jobdir.Spool, o *Assignment, id job.ID) (*Job, error) {
 	return prepare(spool, o, id, true)
 }
 
-// PrepareTask prepares a task of a parallel job of this host, as qrsh -inherit asks
-// for one: a command, executed as it is, without a shell, in a directory, the job's
-// own if it is empty, with more variables for its environment (NAME=value). id is
-// that of the job with PETask set. record is as in Order.
+// PrepareTask prepares a task of a parallel job on this host, as requested by qrsh -inherit: a
+// command that is executed without a shell, in the directory dir (if it is empty, in the job's
+// directory), with additional environment variables (NAME=value). id is the job's ID with PETask
+// set. record is as in Assignment.
 //
-// The task is a job of its own, below the directory of the other: it has a
-// supervisor, an additional group id and a control group, with the limits of the job
-// for each, its processors and methods, and none of its procedures. It shares the
-// TMPDIR, which is not removed with it, and writes behind the output of the job,
-// or where that has only a directory into a file petask.oJOB.
+// The task has its own directory below the job's directory, its own supervisor, additional group ID
+// and control group. Each task has the limits, processors and methods of the job, but not its
+// procedures. It shares the job's TMPDIR, which stays when the task is removed. It appends to the
+// output of the job, or if the job's output path is a directory, to a file petask.oJOB.
 func PrepareTask(parent *Job, id job.ID, command []string, dir string, env []string, record []byte) (*Job, error) {
 	d, err := parent.describeTask(id, command, dir, env)
 	if err != nil {
@@ -58,7 +56,7 @@ func PrepareTask(parent *Job, id job.ID, command []string, dir string, env []str
 	return t, nil
 }
 
-// TaskError is why what was asked for can be no task of a job. Nothing was made.
+// TaskError says why a request for a task is invalid. Nothing was created.
 type TaskError struct {
 	Job job.ID
 	Err error
@@ -133,17 +131,16 @@ func (j *Job) environment() []string {
 	return vars
 }
 
-// granted are the variables that say what a job has been given, and are no task's
-// to change.
+// granted are the variables with the resources of a job, which a task cannot change.
 var granted = []string{
 	"ARC", "ENVIRONMENT", "HOME", "HOSTNAME", "JOB_ID", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES", "NSLOTS", "PE",
 	"QUEUE", "REQNAME", "REQUEST", "RESTARTED", "SGE_ACCOUNT", "SGE_ARCH", "SGE_BINARY_PATH", "SGE_BINDING", "SGE_CELL",
 	"SGE_ROOT", "SGE_TASK_FIRST", "SGE_TASK_ID", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE", "SHELL", "TMP", "TMPDIR", "USER",
 }
 
-// taskEnvironment is that of the job with what was sent for the task, and without
-// PE_HOSTFILE, which is for the master task. things are the variables about what the job has got of
-// this host: those that were sent are of another one.
+// taskEnvironment returns the environment of the job with the variables sent for the task, and
+// without PE_HOSTFILE, which is for the master task. things are the variables with the job's
+// resources on this host: the ones that were sent belong to another host.
 func taskEnvironment(ofJob, sent []string, directory string, things []string) ([]string, error) {
 	fixed := map[string]string{"JOB_NAME": taskName, "SGE_JOB_SPOOL_DIR": directory}
 	for _, name := range slices.Concat(granted, things) {
@@ -180,7 +177,7 @@ func taskEnvironment(ofJob, sent []string, directory string, things []string) ([
 	return list, nil
 }
 
-// removeTasks removes what tasks of the job have left.
+// removeTasks removes the remaining tasks of the job.
 func (j *Job) removeTasks(keep bool) error {
 	if j.Description.ID.PETask != "" {
 		return nil

@@ -40,7 +40,7 @@ func (o *Assignment) describeTerminal(d *job.Description) error {
 	if i.Login {
 		d.Command.File, d.Command.Args, d.Command.Binary, d.Command.NoShell = d.Command.Shell, nil, true, true
 	}
-	// Those of procedures: the job itself has the terminal.
+	// The limits of procedures: the job itself has the terminal.
 	for n := range d.Streams {
 		d.Streams[n].Path = cmp.Or(d.Streams[n].Path, os.DevNull)
 	}
@@ -51,16 +51,16 @@ func (o *Assignment) describeTerminal(d *job.Description) error {
 // after its end, and for a job that is not interactive.
 var ErrNoTerminal = errors.New("the job has no terminal now")
 
-// Terminal is the other side of the standard streams of an interactive job: the master
-// side of its pseudo terminal (pty(7)), or the ends of its pipes (pipe(7)). Reads and
-// writes of the files can have deadlines. While the job runs there is no end of file of a
-// pseudo terminal; after it, reads fail with EIO once all has been read.
+// Terminal is the agent's side of the standard streams of an interactive job: the master side of
+// its pseudo terminal (pty(7)), or the ends of its pipes (pipe(7)). The files support deadlines. A
+// pseudo terminal has no end of file while the job runs; after the job's end, reads fail with EIO
+// once all output has been read.
 type Terminal struct {
-	Out *os.File // what the job writes is read here
-	Err *os.File // likewise, standard error of pipes; nil for a pseudo terminal
-	In  *os.File // what is typed is written here; nil where that had ended before
+	Out *os.File // to read the job's output
+	Err *os.File // to read standard error from a pipe; nil for a pseudo terminal
+	In  *os.File // to write the job's input; nil if the input has ended
 
-	supervisor net.Conn // which is told of the end of what is typed
+	supervisor net.Conn // to tell the supervisor that the input has ended
 }
 
 // EndInput says that nothing more is typed. It is for pipes only: a pseudo terminal gets
@@ -209,7 +209,7 @@ func SetTerminalSize(terminal *os.File, rows, cols uint16) error {
 	})
 }
 
-// control calls f with the descriptor, which stays one that does not block.
+// control calls f with the descriptor, which stays non-blocking.
 func control(file *os.File, f func(fd int) error) error {
 	c, err := file.SyscallConn()
 	if err != nil {

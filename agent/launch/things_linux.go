@@ -46,7 +46,8 @@ func (o *Assignment) planThings(p *Plan) {
 	}
 }
 
-// sayTrusted sets variables of a job behind what the user may have called so: the last one counts.
+// sayTrusted appends variables to a job's environment, after variables of the user with the same
+// names: the last one counts.
 func sayTrusted(d *job.Description, variables ...string) {
 	for _, v := range variables {
 		name, _, _ := strings.Cut(v, "=")
@@ -68,12 +69,12 @@ func (j *Job) giveGPUs(p *Plan) {
 // GPUs are the numbers of the GPUs that the job has.
 func (j *Job) GPUs() []string { return j.own.gpus }
 
-// filters reports whether the kernel keeps a job from devices.
+// filters reports whether the kernel can deny devices to a job.
 func (g *Groups) filters(d *job.Description) bool {
 	return g != nil && d.AddGroupKill && g.manager.System().Check(cgroup.Devices) == nil
 }
 
-// IsThing reports whether a variable is one of a resource map, which names what a job has got of it.
+// IsThing reports whether a variable lists the elements of a resource map that a job has got.
 func IsThing(name string) bool { return strings.HasPrefix(name, thingPrefix) }
 
 // thingsIn are the names among some of the variables of planThings.

@@ -14,21 +14,20 @@ import (
 // fileOnline lists the processors that are online.
 const fileOnline = "/sys/devices/system/cpu/online"
 
-// Topologies is the topology of this host, of which it has what this process may use, for
-// whoever asks again and again, as load reports do: what has not changed is not read again.
-// The zero value is ready to be used, by one goroutine at a time. Close gives back the
-// descriptor that it keeps.
+// Topologies caches the topology of this host, restricted to the processors that this process may
+// use, for repeated calls as in load reports: it reads only changed files again. The zero value is
+// ready to use, by one goroutine at a time. Close closes its descriptor.
 type Topologies struct {
 	online oslite.Kept
-	of     string // that is what known follows from
+	of     string // the state from which known was computed
 	known  topology.Topology
 
-	usedOf string // that is what used follows from; empty for nothing
+	usedOf string // the state from which used was computed; empty for none
 	used   string
 }
 
-// Read returns the topology as it is now. A dozen files for each processor are read again
-// only when others are online, or others may be used.
+// Read returns the current topology. It reads the dozen files of each processor again only if the
+// set of online or usable processors has changed.
 func (t *Topologies) Read() (topology.Topology, error) {
 	t.online.Path = fileOnline
 	return t.read(func(path string) ([]byte, error) {
@@ -60,17 +59,16 @@ func (t *Topologies) read(file func(path string) ([]byte, error)) (topology.Topo
 	return known, nil
 }
 
-// settled is how long a directory has not been changed that will have another time after
-// the next change: the clock for that has ticks of some milliseconds.
+// settled is the age that a directory's modification time must have, so that the next change surely
+// alters it: this time has a resolution of some milliseconds.
 const settled = time.Second
 
-// InUse returns the load value m_topology_inuse of this host: the topology string that was read last,
-// with the cores of jobs in lower case. known returns the processors of the cores of jobs that the
+// InUse returns the load value m_topology_inuse of this host: the topology string that was read
+// last, with the cores of jobs in lower case. known returns the processors of the jobs that the
 // caller knows, by their directories (Spool.JobPath, job.Description.BindingCPUs); InUse reads the
-// directories of all others. It does so only if the directory of all jobs or version has changed since
-// the last call, or if there are jobs that the caller does not know. version changes whenever known
-// may return something else. Without a spool, which may be nil, there are only jobs that the caller
-// knows.
+// directories of all other jobs. It does so only if the directory of all jobs or version has
+// changed since the last call, or if there are jobs that the caller does not know. version must
+// change whenever the result of known may change. If spool is nil, only the jobs of known count.
 func (t *Topologies) InUse(spool *jobdir.Spool, host string, version uint64, known func() map[string]string) (string, error) {
 	if spool == nil {
 		return t.knownInUse(version, known)

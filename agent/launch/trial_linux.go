@@ -16,19 +16,19 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// trialName stands for the number of a job in the names of what a trial makes.
+// trialName replaces the job number in the names of a trial's files.
 const trialName = "trial"
 
 // trialPatience bounds how long a supervisor may take that finds no job in its directory.
 const trialPatience = 20 * time.Second
 
-// Try tries all that the start of a job needs of this host: that the paths of the spool area
-// lead to it, that a control group and a directory can be made, and that the supervisor can
-// be started there and writes something. It leaves nothing behind. No user can make it fail.
+// Try tests everything that the start of a job needs on this host: the paths of the spool area are
+// correct, a control group and a directory can be made, and the supervisor can be started there and
+// writes something. It leaves nothing behind. Users cannot make it fail.
 //
-// The supervisor that it starts, usual, finds no job in its directory, writes that down and
-// ends. Of a program that the site has set as shepherd_cmd it only looks whether it may be
-// executed: that program may do something that is for jobs alone.
+// It starts the supervisor usual, which finds no job in its directory, records that and ends. It
+// does not run the site's shepherd_cmd, which may have side effects, but only checks that it is
+// executable.
 func Try(ctx context.Context, spool *jobdir.Spool, groups *Groups, config *qconf.Configuration, usual string) error {
 	if _, err := ShepherdFor(config, usual); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (g *Groups) try() error {
 	return made.Remove(groupPatience)
 }
 
-// trySupervisor starts a supervisor in a directory without a job, waits for its end, and
-// looks whether it has written anything there.
+// trySupervisor starts a supervisor in a directory without a job, waits for its end, and checks
+// that it has written something there.
 func trySupervisor(ctx context.Context, dir *jobdir.Dir, groups *Groups, shepherd string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

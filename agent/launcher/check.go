@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Rules are what the launcher knows by itself, from root.
+// Rules are the launcher's own settings, which come from root.
 type Rules struct {
 	MinUID, MinGID int           // jobs of users below are refused (sge_conf(5))
 	GroupIDs       []qconf.Range // gid_range of sge_conf(5)
@@ -27,8 +27,8 @@ type Rules struct {
 	Users   userdb.Database
 	// FrontUID is the user of the front, whose jobs could look into it.
 	FrontUID uint32
-	// Submissions are what users have submitted, and nothing else is started; nil where a master that is
-	// trusted says so. Site is needed with them.
+	// Submissions are the confirmed submissions of users: no other job is started. Nil means that a
+	// trusted master orders jobs. With Submissions, Site is required.
 	Submissions *Submissions
 	Site        Site
 }
@@ -44,7 +44,7 @@ func checkID(id job.ID) error {
 	return nil
 }
 
-// noteFiles are the files of a job directory that are the agent's, and those that are marks.
+// noteFiles are the agent's files in a job directory, and the marks among them.
 var (
 	noteFiles = []string{"suspended", "client", "ending", "ended", "told", "acknowledged"}
 	noteMarks = []string{"told", "acknowledged"}
@@ -80,8 +80,8 @@ func checkSignal(s launch.Signal) error {
 	return fmt.Errorf("a supervisor cannot be told %q", s)
 }
 
-// checkPlan refuses a job that may not be started, whoever asks for it, and puts into the plan what
-// is not for the front to say. script is nil for none.
+// checkPlan refuses a job that may not be started, and sets the values in the plan that the front
+// must not choose. script is nil for none.
 func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script []byte) error {
 	if p == nil || p.Description == nil {
 		return errors.New("there is no plan of a job")
@@ -113,8 +113,8 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 	return checkWritten(d)
 }
 
-// checkWritten checks what a supervisor will read, in case that is something else than what is
-// written.
+// checkWritten checks the description as a supervisor will read it, in case that differs from the
+// written one.
 func checkWritten(d *job.Description) error {
 	text, err := jobdir.FormatConfig(d)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *Rules) checkOwner(p *launch.Plan) error {
 	return nil
 }
 
-// checkName refuses what can be no part of a path.
+// checkName refuses names that cannot be a part of a path.
 func checkName(what, name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r < ' ' || r == 0x7f })
 	if name == "" || name == "." || name == ".." || len(name) > 255 || bad {
@@ -168,7 +168,7 @@ func checkNames(d *job.Description) error {
 	return errors.Join(checkName("the queue", d.Queue), checkName("the host", d.Host), checkName("the owner", d.Owner))
 }
 
-// checkPath refuses what is no absolute path in its shortest form.
+// checkPath refuses everything except absolute paths in their shortest form.
 func checkPath(what, name string) error {
 	if !strings.HasPrefix(name, "/") || path.Clean(name) != name || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("%s %q is no absolute path in its shortest form", what, name)
@@ -176,8 +176,8 @@ func checkPath(what, name string) error {
 	return nil
 }
 
-// checkPaths compares what the front says of places with where they are. Paths that users chose are
-// opened by the supervisor as the user.
+// checkPaths compares the paths from the front with the actual ones. It does not check paths that
+// users chose, because the supervisor opens these as the user.
 func checkPaths(d *job.Description, area jobdir.Area, script []byte) error {
 	c := &d.Command
 	switch {
@@ -239,7 +239,7 @@ func checkBatch(d *job.Description) error {
 	return nil
 }
 
-// checkOurs refuses what the launcher chooses, and what is of other kinds of jobs.
+// checkOurs refuses values that the launcher chooses itself, and values for other kinds of jobs.
 func checkOurs(p *launch.Plan) error {
 	d := p.Description
 	for what, there := range map[string]bool{

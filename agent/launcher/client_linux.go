@@ -23,7 +23,7 @@ import (
 type Client struct {
 	conn *conn
 	area jobdir.Area
-	over chan struct{} // closed when there are no more answers
+	over chan struct{} // closed when no more answers will come
 
 	mu      sync.Mutex
 	number  uint64
@@ -47,9 +47,9 @@ var ErrClosed = errors.New("the connection with the launcher has been closed")
 
 // Connect talks to the launcher over a descriptor that this process was started with.
 //
-// It calls lost when the launcher has gone, and no order returns before lost has: what became of an
-// order that was not answered is not known, and somebody who was told that it has failed would
-// report a job that runs as one that could not be started. So lost has to end the process.
+// It calls lost when the launcher has ended, and no pending order returns before lost does. The
+// result of an unanswered order is unknown: a caller that took it for failed would report a running
+// job as one that could not be started. So lost must end the process.
 func Connect(fd int, lost func(error)) (*Client, error) {
 	conn, err := newConn(fd)
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *Client) receive(lost func(error)) {
 		to := c.waiting[a.Number]
 		delete(c.waiting, a.Number)
 		c.mu.Unlock()
-		if err != nil || to == nil { // nobody waits for it any more
+		if err != nil || to == nil { // the caller has given up
 			closeAll(fds)
 			continue
 		}
@@ -200,8 +200,8 @@ func (c *Client) Privileged() bool { return true }
 // Area is that of the launcher.
 func (c *Client) Area() jobdir.Area { return c.area }
 
-// Groups returns nil: the launcher has its own. The error says what of the configuration a front
-// cannot have done.
+// Groups returns nil, because the launcher has its own groups. The error names the part of the
+// configuration that a front cannot use.
 func (c *Client) Groups(config *qconf.Configuration, gpus bool) (*launch.Groups, error) {
 	usual, _ := qconf.Builtin(1).Config("").Value("cgroups_params")
 	switch params, _ := config.Value("cgroups_params"); {
@@ -285,7 +285,7 @@ func (c *Client) Open(_ *launch.Groups, _ func(string) (*userdb.User, error), id
 	return j, j.Stage(), nil
 }
 
-// Discard removes what there is of a job that was never finished.
+// Discard removes the remains of a job whose directory was never finished.
 func (c *Client) Discard(_ *launch.Groups, id job.ID) error {
 	return c.ask(kindDiscard, &ofJob{id}, nil)
 }
@@ -307,7 +307,7 @@ func (c *Client) Try(ctx context.Context, _ *launch.Groups, _ *qconf.Configurati
 // Sweep has control groups removed that no job has.
 func (c *Client) Sweep(*launch.Groups) error { return c.ask(kindSweep, empty{}, nil) }
 
-// Keep has all submissions of users removed but those with some keys and new ones.
+// Keep removes all submissions of users except new ones and those with the given keys.
 func (c *Client) Keep(keys []string) error { return c.ask(kindKeep, &keepBody{keys}, nil) }
 
 // Launch has the supervisor of a job started.
@@ -317,14 +317,14 @@ func (c *Client) Launch(id job.ID) (pid int, err error) {
 	return a.PID, err
 }
 
-// Wait waits until the supervisor of a job has gone.
+// Wait waits for the end of a job's supervisor.
 func (c *Client) Wait(ctx context.Context, id job.ID) (syscall.WaitStatus, error) {
 	var a waitAnswer
 	_, err := c.call(ctx, kindWait, &ofJob{id}, -1, &a)
 	return syscall.WaitStatus(a.Status), err
 }
 
-// Signal has a supervisor told something.
+// Signal passes an order to a supervisor.
 func (c *Client) Signal(id job.ID, s launch.Signal) error {
 	return c.ask(kindSignal, &signalBody{id, s}, nil)
 }
@@ -339,7 +339,7 @@ func (c *Client) Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, er
 	return a.Outcome, err
 }
 
-// Remove has removed what is left of a job.
+// Remove removes the remains of a job.
 func (c *Client) Remove(id job.ID, keep bool) error {
 	return c.ask(kindRemove, &removeBody{id, keep}, nil)
 }

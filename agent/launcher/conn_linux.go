@@ -16,7 +16,8 @@ type conn struct {
 	send sync.Mutex
 }
 
-// mostDescriptors is how many come with a message: a content, and a script or a directory.
+// mostDescriptors is the maximum number of descriptors in a message: a content, and a script or a
+// directory.
 const mostDescriptors = 2
 
 // newConn takes over the descriptor of one end.
@@ -82,7 +83,7 @@ func (c *conn) write(text []byte, fds ...int) error {
 	return err
 }
 
-// messageError is for a message that cannot be used. Others can come after it.
+// messageError is an invalid message. Valid messages may follow it.
 type messageError struct{ text string }
 
 func (e *messageError) Error() string { return e.text }
@@ -134,10 +135,10 @@ func closeAll(fds []int) {
 	}
 }
 
-// seals are those that a content has: nobody can change it any more, nor how long it is.
+// seals are the seals of a content: neither its bytes nor its length can change any more.
 const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 
-// memory puts a content into a file in memory that nobody can change.
+// memory writes a content to a sealed file in memory.
 func memory(name string, content []byte) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -160,8 +161,8 @@ func memory(name string, content []byte) (int, error) {
 	return fd, nil
 }
 
-// contentOf reads a file in memory, and refuses everything else: a pipe could keep us waiting, a file
-// could change meanwhile, and be one that the other process may not read.
+// contentOf reads a sealed file in memory, and refuses all other files: a pipe could block the
+// reader, and an ordinary file could change meanwhile, or be one that the sender may not read.
 func contentOf(fd, most int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

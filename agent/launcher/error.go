@@ -16,7 +16,7 @@ type Error struct {
 	Text  string `json:"text"`
 }
 
-// The codes. Those of known have an error of their own.
+// The codes. The codes in known stand for errors of other packages.
 const (
 	codeFailed  = "failed"
 	codeRefused = "refused" // the order may not be given

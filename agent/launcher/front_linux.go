@@ -29,21 +29,21 @@ type Front struct {
 	Env  []string // Variable is added
 }
 
-// The pause before a front is started again that has ended by itself. One that has lived for steady is
-// started again after the first pause.
+// The pause before a front that has ended is restarted. After a run of at least steady, the pause
+// is the first one again.
 const (
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
 	steady     = time.Minute
 )
 
-// statusFailed is the exit status of a daemon that something has ended, which may go better the next
-// time; the others say that it was told to end, or cannot begin.
+// statusFailed is the exit status of a daemon that an error has ended, so that a restart may help.
+// The other statuses mean that it was told to end, or cannot begin.
 const statusFailed = 1
 
-// Run starts fronts, one after the other, and serves each, until one ends that is not to be started
-// again; it returns that one's exit status. Signals are passed on to the front. say is told what
-// happens to fronts.
+// Run starts fronts, one after another, and serves each, until one ends that must not be restarted;
+// it returns its exit status. Run passes signals on to the front. say receives messages about
+// fronts.
 func (s *Server) Run(f *Front, signals <-chan os.Signal, say func(string)) (status int, err error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		begun := time.Now()
@@ -74,7 +74,8 @@ func (s *Server) Run(f *Front, signals <-chan os.Signal, say func(string)) (stat
 	}
 }
 
-// runFront starts a front and serves it until it has ended. told says that it was told to end.
+// runFront starts a front and serves it until it has ended. told says that a signal has told it to
+// end.
 func (s *Server) runFront(f *Front, signals <-chan os.Signal) (state *os.ProcessState, told bool, err error) {
 	c, other, err := pair()
 	if err != nil {
@@ -99,7 +100,7 @@ func (s *Server) runFront(f *Front, signals <-chan os.Signal) (state *os.Process
 			told = told || sig != unix.SIGHUP
 			_ = p.Signal(sig)
 		case err := <-served:
-			// It has closed its end, or sent something that is no message: it is of no use any more.
+			// The front has closed its end, or sent invalid data: it is useless now.
 			if served = nil; err != nil {
 				_ = p.Kill()
 			}
@@ -123,7 +124,7 @@ func (f *Front) start(other *os.File) (*os.Process, error) {
 	}
 	done := make(chan result)
 	go func() {
-		// What is set here is that of one thread, which ends with this goroutine.
+		// These settings belong to one thread, which ends with this goroutine.
 		runtime.LockOSThread()
 		err := renounce()
 		if err != nil {
@@ -141,8 +142,9 @@ func (f *Front) start(other *os.File) (*os.Process, error) {
 	return r.process, r.err
 }
 
-// renounce takes from the calling thread, and all that it starts, what a program could get more rights
-// by: the bounding set of capabilities, those that are inherited, and programs with set-user-ID bits.
+// renounce prevents the calling thread, and all processes that it starts, from getting more rights:
+// it drops the bounding set of capabilities and the inheritable ones, and disables set-user-ID
+// bits.
 func renounce() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl", err)

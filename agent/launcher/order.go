@@ -14,7 +14,7 @@ import (
 // Version is that of the protocol. Front and launcher are of one package and have the same.
 const Version = 1
 
-// Limits of a message. A content that does not fit into a message goes as a file in memory.
+// Limits of a message. A content that does not fit into a message is sent as a file in memory.
 const (
 	mostMessage = 64 << 10 // of the message itself
 	mostContent = 16 << 20 // of a content in memory
@@ -23,7 +23,7 @@ const (
 	mostNote    = 1 << 20
 )
 
-// kind is what an order asks for.
+// kind is the kind of an order.
 type kind string
 
 const (
@@ -64,7 +64,7 @@ type answer struct {
 	Memory  bool            `json:"memory,omitempty"`
 }
 
-// The bodies of orders. Those that are about a job have its ID.
+// The bodies of orders. Orders about a job contain its ID.
 type (
 	empty struct{}
 	ofJob struct {
@@ -73,7 +73,7 @@ type (
 	prepareBody struct {
 		Plan   *launch.Plan `json:"plan"`
 		Script bool         `json:"script"` // it is the last descriptor
-		// Submitted is what the owner has submitted; nil where a master orders the job.
+		// Submitted is the submission of the owner; nil if a master orders the job.
 		Submitted *submitted `json:"submitted,omitempty"`
 	}
 	signalBody struct {
@@ -126,8 +126,7 @@ type (
 	}
 )
 
-// decode reads one JSON value. Fields that v does not have, and anything behind the value, are
-// errors.
+// decode reads one JSON value. Unknown fields and data after the value are errors.
 func decode(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forbidden are the system calls that a front never needs, and that would help one that was
-// captured: those that look into other processes, change identities, mounts, the kernel or the clock.
+// forbidden are the system calls that a front never needs and that would help an attacker who
+// controls it: calls that access other processes, or change identities, mounts, the kernel or the
+// clock.
 var forbidden = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD,
 	unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETREUID, unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,
@@ -25,7 +26,7 @@ var forbidden = []uint32{
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
 }
 
-// architectures are those that the filter knows, as the kernel names them for it.
+// architectures are the architectures that the filter supports, with the kernel's names for them.
 var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
 // Restrict takes from this process and all that it starts the system calls that a front never
@@ -49,8 +50,8 @@ func Restrict() error {
 	return nil
 }
 
-// filter returns a program for seccomp(2) that refuses some system calls, and all of another
-// architecture, which have other numbers.
+// filter returns a program for seccomp(2) that refuses some system calls, and all calls of another
+// architecture, because these have other numbers.
 func filter(arch uint32, refused []uint32) []unix.SockFilter {
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS

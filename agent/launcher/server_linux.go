@@ -29,10 +29,10 @@ type Server struct {
 	Rules    Rules
 	// FrontGID is the group that may list the directories of jobs.
 	FrontGID int
-	// Refused is told of each order that is refused, for the audit log.
+	// Refused is called for each refused order, for the audit log.
 	Refused func(order string, err error)
 
-	mostWaits int // see the constant; another number in tests
+	mostWaits int // the constant, or a smaller number in tests
 
 	trying sync.Mutex // there is one directory for trials
 
@@ -47,19 +47,18 @@ type held struct {
 	waiting bool // guarded by Server.mu
 }
 
-// Limits of the orders that are carried out at the same time: of those that wait for the end of a job, and of all
-// others.
+// Limits of concurrent orders: of orders that wait for the end of a job, and of all others.
 const (
 	mostOrders = 32
 	mostWaits  = 16 << 10
 )
 
-// Serve carries out orders until the front has closed its end, and those that were begun are over.
+// Serve carries out orders until the front has closed its end and all begun orders have finished.
 func (s *Server) Serve(c *conn) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	defer func() {
-		cancel() // ends those that wait
+		cancel() // ends waiting orders
 		wait.Wait()
 		s.forget()
 	}()
@@ -90,7 +89,7 @@ func (s *Server) Serve(c *conn) error {
 		room := turn
 		if o.envelope.Order == kindWait {
 			room = waits
-			if len(waits) == cap(waits) { // nobody else adds any
+			if len(waits) == cap(waits) { // only this goroutine adds any
 				s.refuse(c, o, fmt.Errorf("the front waits for %d jobs already", cap(waits)))
 				continue
 			}
@@ -104,7 +103,7 @@ func (s *Server) Serve(c *conn) error {
 	}
 }
 
-// forget closes the jobs of a front that has gone. The next one opens them again.
+// forget closes the jobs of a front that has ended. The next front opens them again.
 func (s *Server) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +115,7 @@ func (s *Server) forget() {
 	s.jobs = nil
 }
 
-// received is an order with what has come with it.
+// received is an order with its content and descriptors.
 type received struct {
 	envelope *envelope
 	body     any
@@ -230,7 +229,7 @@ func (s *Server) reply(c *conn, a *answer, body any, fd int) error {
 	return c.write(text, all...)
 }
 
-// pack makes a message of a body, which goes into memory where it is long.
+// pack makes a message of a body. A long body is sent as a file in memory.
 func pack(body any, message func(body json.RawMessage, memory bool) any) (text []byte, fds []int, err error) {
 	var b []byte
 	if body != nil {
@@ -336,7 +335,7 @@ func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, with d
 	return a, nil, err
 }
 
-// key is what tells jobs apart: a job that is no array job has the directory of a task 1.
+// key returns the identity of a job: a job that is not an array job has the directory of a task 1.
 func key(id job.ID) job.ID { return job.ID{Job: id.Job, Task: id.TaskDir()} }
 
 // find returns a job that was prepared or opened.
@@ -435,7 +434,7 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 	return a, h.job.Dir, err
 }
 
-// storeScript writes a script, and replaces another one only where no task of the job is left.
+// storeScript writes a script. It replaces a different one only if no task of the job is left.
 func (s *Server) storeScript(number int, script []byte, p *launch.Plan) error {
 	_, err := s.Spool.WriteScript(number, script, p.UID, p.GID)
 	if !errors.Is(err, jobdir.ErrExists) {
@@ -455,7 +454,7 @@ func (s *Server) storeScript(number int, script []byte, p *launch.Plan) error {
 	return launch.ReplaceScript(s.Spool, number, script, p.UID, p.GID)
 }
 
-// describe is what the front is told of a job.
+// describe returns the description of a job for the front.
 func describe(j *launch.Job, stage launch.Stage) (*jobAnswer, error) {
 	state, err := j.State(stage)
 	return &jobAnswer{j.Description, state}, err

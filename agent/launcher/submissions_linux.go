@@ -23,10 +23,10 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// Submissions are the digests of what users have submitted, in the directory "submissions" of the spool
-// directory, which belongs to root alone. An entry is a symbolic link UID.KEY, whose target is the digest, and
-// with the first task of the job that starts a link UID.KEY.job, whose target is the number of the job. A link
-// is made whole or not at all, needs no block of the disk, and nothing of it stays in memory.
+// Submissions are the digests of users' submissions, in the directory "submissions" of the spool
+// directory, which only root can access. An entry is a symbolic link UID.KEY, whose target is the
+// digest. When the first task of the job starts, a link UID.KEY.job is added, whose target is the
+// job number. Links are created atomically, need no block of the disk, and are not kept in memory.
 type Submissions struct {
 	dir *os.File
 
@@ -48,7 +48,7 @@ const (
 	forgettable = 10 * time.Minute
 )
 
-// OpenSubmissions opens those of a spool area.
+// OpenSubmissions opens the submissions of a spool area.
 func OpenSubmissions(spool *jobdir.Spool) (*Submissions, error) {
 	s := &Submissions{count: map[uint32]int{}}
 	err := spool.Dir().Use(func(fd int) error {
@@ -89,8 +89,8 @@ func (s *Submissions) Close() { _ = s.dir.Close() }
 
 func (s *Submissions) fd() int { return int(s.dir.Fd()) }
 
-// eachName calls f for each entry, and for each link that binds one to a job, until it returns an error. Names that
-// come and go meanwhile may be left out.
+// eachName calls f for each entry, and for each link that binds one to a job, until it returns an
+// error. It may miss names that are added or removed during the call.
 func (s *Submissions) eachName(f func(uid uint32, key string, bound bool) error) error {
 	fd, err := unix.Openat(s.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Submissions) eachName(f func(uid uint32, key string, bound bool) error)
 
 func entryName(uid uint32, key string) string { return strconv.FormatUint(uint64(uid), 10) + "." + key }
 
-// read returns the target of a link; fs.ErrNotExist where there is none.
+// read returns the target of a link. The error is fs.ErrNotExist if there is none.
 func (s *Submissions) read(name string) (string, error) {
 	var buffer [128]byte
 	n, err := unix.Readlinkat(s.fd(), name, buffer[:])
@@ -133,7 +133,7 @@ func (s *Submissions) read(name string) (string, error) {
 	return string(buffer[:n]), nil
 }
 
-// Add notes that a user has submitted something, on the disk. It may be repeated.
+// Add records a submission of a user on the disk. It may be repeated.
 func (s *Submissions) Add(uid uint32, key, digest string) error {
 	if !submission.ValidKey(key) || !submission.ValidDigest(digest) {
 		return errors.New("invalid claim of a submission: expected a key of 1 to 32 letters and digits, and a digest of 43 characters")
@@ -176,16 +176,18 @@ func (s *Submissions) add(uid uint32, name, digest string) error {
 	return nil
 }
 
-// Find returns the digest of what a user has submitted under a key; fs.ErrNotExist where there is none.
+// Find returns the digest of a user's submission under a key. The error is fs.ErrNotExist if there
+// is none.
 func (s *Submissions) Find(uid uint32, key string) (string, error) {
 	return s.read(entryName(uid, key))
 }
 
-// errBound is that a submission has become another job already.
+// errBound says that a submission already belongs to another job.
 var errBound = errors.New("its submission is that of another job")
 
-// Bind notes that a submission has become a job: no other job can be started by it. It does not wait for the disk:
-// after a failure of the power a captured front could start the job once more under another number.
+// Bind records that a submission belongs to a job, so that no other job can be started with it. It
+// does not wait for the disk: after a power loss, an attacker who controls the front could start
+// the job again under another number.
 func (s *Submissions) Bind(uid uint32, key string, number int) error {
 	name, text := entryName(uid, key)+suffixBound, strconv.Itoa(number)
 	err := unix.Symlinkat(text, s.fd(), name)
@@ -199,7 +201,8 @@ func (s *Submissions) Bind(uid uint32, key string, number int) error {
 	return err
 }
 
-// Keep removes all entries but those of some keys and new ones. Others can be made meanwhile.
+// Keep removes all entries except new ones and those with the given keys. Entries may be added
+// during the call.
 func (s *Submissions) Keep(keys []string, now time.Time) error {
 	kept := make(map[string]bool, len(keys))
 	for _, k := range keys {
@@ -218,7 +221,7 @@ func (s *Submissions) Keep(keys []string, now time.Time) error {
 	})
 }
 
-// gone reports whether there is no such entry.
+// gone reports whether an entry does not exist.
 func (s *Submissions) gone(name string) bool {
 	var st unix.Stat_t
 	return errors.Is(unix.Fstatat(s.fd(), name, &st, unix.AT_SYMLINK_NOFOLLOW), unix.ENOENT)
@@ -231,7 +234,7 @@ func (s *Submissions) old(name string, now time.Time) bool {
 	return err == nil && now.Sub(time.Unix(st.Mtim.Unix())) > forgettable
 }
 
-// remove removes an entry, and what binds it to a job, unless a user has claimed it again meanwhile.
+// remove removes an entry and its link to a job, unless a user has claimed it again meanwhile.
 func (s *Submissions) remove(uid uint32, name string, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +252,8 @@ func (s *Submissions) remove(uid uint32, name string, now time.Time) error {
 	return nil
 }
 
-// removeBound removes what binds an entry to a job where the entry was removed, and the launcher ended in between.
+// removeBound removes the link to a job of an entry that was removed just before the launcher
+// ended.
 func (s *Submissions) removeBound(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,7 +266,7 @@ func (s *Submissions) removeBound(name string) error {
 	return nil
 }
 
-// Desk is the launcher's own socket, where users say what they submit.
+// Desk is the launcher's own socket, on which users confirm their submissions.
 type Desk struct {
 	listener    *os.File
 	submissions *Submissions
@@ -274,11 +278,12 @@ type Desk struct {
 	all       int             // connections
 	strangers int             // connections of user IDs that were not looked up yet
 	each      map[uint32]int  // connections of a user ID
-	known     map[uint32]bool // user IDs that are those of users
+	known     map[uint32]bool // user IDs that belong to users
 }
 
-// Limits of the desk: of connections, and of the time that a claim may take. A user may have thousands of user IDs
-// that are nobody's (newuidmap(1)): those get few places.
+// Limits of the desk: of connections, and of the time that a claim may take. A user may use
+// thousands of subordinate user IDs (newuidmap(1)), which belong to no account: these get few
+// places.
 const (
 	mostClaims     = 256
 	mostClaimsEach = 32
@@ -286,15 +291,16 @@ const (
 	claimTime      = 10 * time.Second
 )
 
-// OpenDesk opens the socket in a spool area, for the users and submissions of some rules. requests are the places of
-// the file sge_request of root's configuration: the first one that is there counts.
+// OpenDesk opens the socket in a spool area, for the users and submissions of some rules. requests
+// are the possible paths of the file sge_request of root's configuration: the first that exists
+// counts.
 func OpenDesk(spool *jobdir.Spool, r *Rules, requests []string) (*Desk, error) {
 	d := &Desk{
 		submissions: r.Submissions, requests: requests, users: r.Users, minUID: r.MinUID,
 		each: map[uint32]int{}, known: map[uint32]bool{},
 	}
 	path := spool.Path() + "/" + claim.SocketName
-	// The directory belongs to root: nothing else can take the place of the socket.
+	// The directory belongs to root, so no other user can replace the socket.
 	if err := unix.Unlink(path); err != nil && !errors.Is(err, unix.ENOENT) {
 		return nil, &fs.PathError{Op: "unlink", Path: path, Err: err}
 	}
@@ -342,14 +348,14 @@ func (d *Desk) Serve(ctx context.Context) error {
 		case err != nil:
 			return nil // it was closed
 		case errors.Is(failed, unix.EMFILE) || errors.Is(failed, unix.ENFILE) || errors.Is(failed, unix.ENOMEM) || errors.Is(failed, unix.ENOBUFS):
-			select { // until others have gone
+			select { // until other connections have ended
 			case <-time.After(claimTime / 100):
 			case <-ctx.Done():
 				return nil
 			}
 			continue
 		case failed != nil:
-			continue // the caller has gone
+			continue // the caller has disconnected
 		}
 		peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 		if err != nil {
@@ -399,7 +405,7 @@ func (d *Desk) leave(uid uint32, stranger bool) {
 	}
 }
 
-// admit refuses user IDs that no jobs are run for. One that is admitted is no stranger any more.
+// admit refuses user IDs for which no jobs run. An admitted user ID no longer counts as a stranger.
 func (d *Desk) admit(uid uint32, stranger bool) error {
 	if !stranger {
 		return nil
@@ -420,7 +426,8 @@ func (d *Desk) admit(uid uint32, stranger bool) error {
 	return nil
 }
 
-// take takes one claim, or says why not. A caller that sends anything else is told nothing.
+// take accepts one claim, or answers with the error. It does not answer callers that send anything
+// else.
 func (d *Desk) take(c *conn, uid uint32, refused error) {
 	greeting := claim.Greeting{Version: claim.Version}
 	err := refused

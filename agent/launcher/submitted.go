@@ -17,26 +17,27 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Site is what root's configuration says about the programs and variables of jobs.
+// Site holds the settings of root's configuration for the programs and variables of jobs.
 type Site struct {
 	Host   string // the name of this host
 	Config *qconf.Configuration
 	// Commands are the procedures, methods and commands of queues, hosts, parallel and checkpointing
 	// environments, as the configuration has them. Shells are the shells of queues.
 	Commands, Shells []string
-	// SGERoot, SGECell and BinaryPath are those of launch.Assignment.
+	// SGERoot, SGECell and BinaryPath are as in launch.Assignment.
 	SGERoot, SGECell, BinaryPath string
 	Arch                         string
 }
 
-// submitted is what the front says that the owner of a job has submitted.
+// submitted is the submission of the owner of a job, according to the front.
 type submitted struct {
 	Key        string                 `json:"key"`
 	Submission *submission.Submission `json:"submission"`
 }
 
-// checkSubmitted refuses a job that its owner has not submitted. It describes the job again from what the owner
-// has submitted, and compares. What cannot travel in JSON, it puts into the plan.
+// checkSubmitted refuses a job that its owner has not submitted. It describes the job again from
+// what the owner has submitted, and compares. It sets the values of the plan that JSON cannot
+// transport.
 func (r *Rules) checkSubmitted(p *launch.Plan, s *submitted, area jobdir.Area, script []byte) error {
 	d := p.Description
 	if s == nil || s.Submission == nil || !submission.ValidKey(s.Key) {
@@ -96,8 +97,8 @@ func checkTask(d *job.Description, s *submission.Submission) error {
 	return nil
 }
 
-// asSent is a value as the other process has it, where JSON has replaced bytes that are no UTF-8. A list that is
-// empty is the same as none.
+// asSent returns a value as the other process has received it: JSON has replaced bytes that are not
+// UTF-8. An empty list equals no list.
 func asSent(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -137,7 +138,7 @@ func same(a, b any) (bool, error) {
 	return bytes.Equal(x, y), err
 }
 
-// checkDescribed compares the description with the one that a submission leads to.
+// checkDescribed compares the description with the one that results from a submission.
 func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *userdb.User, area jobdir.Area, script []byte) error {
 	d := p.Description
 	if d.Host != r.Site.Host {
@@ -240,8 +241,8 @@ const (
 	mostTerm       = 64
 )
 
-// checkVariables compares the environment with the one that a submission leads to. Things of resource maps come
-// behind it.
+// checkVariables compares the environment with the one that results from a submission. Variables of
+// resource maps follow after these.
 func checkVariables(d, want *job.Description) error {
 	if len(d.Environment) < len(want.Environment) {
 		return fmt.Errorf("the environment of job %d lacks variables that user %s has submitted", d.ID.Job, d.Owner)
@@ -274,7 +275,7 @@ func (r *Rules) checkCommands(d *job.Description) error {
 	type command struct{ what, text string }
 	list := []command{{"prolog", d.Prolog}, {"epilog", d.Epilog}, {"starter_method", d.StarterMethod}}
 	for _, c := range []command{{"suspend_method", d.SuspendMethod}, {"resume_method", d.ResumeMethod}, {"terminate_method", d.TerminateMethod}} {
-		if strings.Contains(c.text, "/") { // else it is the name of a signal
+		if strings.Contains(c.text, "/") { // otherwise it is the name of a signal
 			list = append(list, c)
 		}
 	}
@@ -293,7 +294,7 @@ func (r *Rules) checkCommands(d *job.Description) error {
 	return nil
 }
 
-// checkLimits refuses limits above those that the user has asked for.
+// checkLimits refuses limits above the user's requests.
 func checkLimits(d *job.Description, s *submission.Submission) error {
 	for i, l := range d.Limits {
 		resource := job.Resource(i)

@@ -54,7 +54,7 @@ var (
 	sensorTook       = desc("execd_load_sensor_report_duration_seconds", "How long the load sensor took for its last report.", "path")
 )
 
-// collector asks the agent at each scrape.
+// collector queries the agent at each scrape.
 type collector struct{ Options }
 
 // Describe implements prometheus.Collector.
@@ -100,7 +100,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// troubles are those of the agent, and the other ones.
+// troubles returns the problems of the agent and those of Options.Unhealthy.
 func (o *Options) troubles(h *agent.Health) []string {
 	all := append([]string{}, h.Troubles...)
 	if o.Unhealthy != nil {
@@ -149,7 +149,7 @@ func (s sink) job(r *agent.JobReport) {
 func (s sink) sensors(o Options) {
 	seen := map[string]bool{}
 	for _, st := range o.Sensors() {
-		if seen[st.Path] { // one that ends and its successor
+		if seen[st.Path] { // a sensor that is ending, and its successor
 			continue
 		}
 		seen[st.Path] = true

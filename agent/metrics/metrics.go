@@ -17,7 +17,7 @@ type Source interface {
 	Jobs() []agent.JobReport
 }
 
-// Options say what is shown.
+// Options are the sources of the metrics.
 type Options struct {
 	Agent Source
 	// Sensors says how load sensors fare; nil for none.
@@ -25,12 +25,12 @@ type Options struct {
 	// Audit says how often the audit log could not be written, and how many of its records are
 	// lost; nil for none.
 	Audit func() (failures, lost uint64)
-	// Unhealthy says what else does not work, one sentence each, that is not among
-	// agent.Health.Troubles; nil for nothing.
+	// Unhealthy returns problems that are not in agent.Health.Troubles, one sentence each. It may
+	// be nil.
 	Unhealthy func() []string
 }
 
-// Metrics is what an agent shows. Make one with New.
+// Metrics holds the metrics of an agent. Make one with New.
 type Metrics struct {
 	options  Options
 	registry *prometheus.Registry
@@ -40,7 +40,7 @@ type Metrics struct {
 	ends         *prometheus.CounterVec // failed
 }
 
-// codes are those with which a start can be refused.
+// codes are the codes of refused starts.
 var codes = []agent.Code{
 	agent.InvalidArgument, agent.AlreadyExists, agent.PermissionDenied, agent.FailedPrecondition,
 	agent.ResourceExhausted, agent.Unavailable, agent.Internal,
@@ -63,7 +63,7 @@ func New(o Options) *Metrics {
 			Name: "execd_mails_failed_total", Help: "Notification mails that could not be sent.",
 		}),
 	}
-	// What has not happened yet is 0, not missing.
+	// Events that have not occurred yet are 0, not missing.
 	for _, c := range codes {
 		m.refusals.WithLabelValues(string(c))
 	}

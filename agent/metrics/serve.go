@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Bounds of the server: anybody on this host may connect, and none of the agent's
-// descriptors and time should go to those who do not mean well.
+// Limits of the server: every user of this host may connect, and a hostile one must not take the
+// agent's descriptors and time.
 const (
 	maxConnections = 32
 	maxRequests    = 4 // that are being answered
@@ -30,9 +30,9 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: m.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout,
 		WriteTimeout: 2 * answerTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(io.Discard, "", 0), // what peers do wrong is not a trouble of ours
+		ErrorLog: log.New(io.Discard, "", 0), // mistakes of peers are not problems of the agent
 	}
-	server.SetKeepAlivesEnabled(false) // a connection that is idle keeps others out
+	server.SetKeepAlivesEnabled(false) // an idle connection would block others
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
@@ -50,7 +50,7 @@ func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("cannot serve metrics at %s: %w", l.Addr(), err)
 }
 
-// Handler answers GET of /metrics and /healthz, and nothing else.
+// Handler only answers GET requests for /metrics and /healthz.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", http.TimeoutHandler(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
@@ -62,8 +62,8 @@ func (m *Metrics) Handler() http.Handler {
 
 // Status is the answer of /healthz.
 type Status struct {
-	// Status is "ok", "draining" when no jobs are taken by order, or "trouble"; with
-	// the last one the HTTP status is 503, else 200.
+	// Status is "ok", "draining" if the host was ordered to take no jobs, or "trouble". The HTTP
+	// status is 503 for "trouble", otherwise 200.
 	Status   string   `json:"status"`
 	Host     string   `json:"host,omitempty"`
 	Version  string   `json:"version,omitempty"`
@@ -72,7 +72,7 @@ type Status struct {
 	Troubles []string `json:"troubles,omitempty"`
 }
 
-// status asks the agent.
+// status queries the agent.
 func (m *Metrics) status() Status {
 	h := m.options.Agent.Health()
 	s := Status{Status: "ok", Host: h.Host, Version: h.Version, Draining: h.Draining, Troubles: m.options.troubles(&h)}
@@ -81,7 +81,7 @@ func (m *Metrics) status() Status {
 			s.Jobs += n
 		}
 	}
-	// Among the troubles it stands already where the agent says so itself.
+	// If the agent reports it itself, it is already among the problems.
 	if h.ConfigurationError != "" && len(s.Troubles) == 0 {
 		s.Troubles = []string{"the configuration cannot be used: " + h.ConfigurationError}
 	}
@@ -124,7 +124,7 @@ func write(w http.ResponseWriter, s Status) {
 	if len(s.Troubles) > 0 {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(s) // the peer may be gone
+	_ = json.NewEncoder(w).Encode(s) // the peer may have disconnected
 }
 
 // bounded is a listener with a bound to the number of connections: more wait in the

@@ -11,9 +11,9 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// Forbidden says whose daemon it is that listens on a socket which the caller may not use, and
-// what to do. The owner is that of the socket, or, where the caller may not even look at that, of
-// the directory above it that keeps the caller out.
+// Forbidden names the owner of the daemon whose socket the caller may not use, and the remedy. The
+// owner is taken from the socket, or if the caller may not access its directory, from the directory
+// that denies access.
 func Forbidden(socket string) error {
 	return errors.Join(fmt.Errorf("cannot connect to the daemon of user %s at %s: permission denied", owner(socket), socket),
 		fmt.Errorf("be that user, or root; or set %s to another socket; execd standalone starts a daemon of your own", SocketVariable))

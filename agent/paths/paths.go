@@ -1,7 +1,6 @@
-// Package paths says where an agent, jobs without one, and who looks for an agent have
-// their files where nobody says otherwise: those of the host for root, and those of the
-// XDG Base Directory Specification for everybody else. It looks at the environment and
-// makes nothing.
+// Package paths returns the default paths of an agent, of jobs without an agent, and of clients
+// that look for an agent: the paths of the host for root, and those of the XDG Base Directory
+// Specification for other users. It reads the environment and creates nothing.
 //
 // Other projects should not import this package: it may change at any time.
 package paths
@@ -13,8 +12,8 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// State returns the directory of what is kept of jobs. home is the home directory where HOME
-// says none; without one either, ok is false.
+// State returns the spool directory for jobs. home is the home directory if HOME is not set; if
+// both are empty, ok is false.
 func State(root bool, home string) (dir string, ok bool) {
 	if root {
 		return "/var/spool/execd", true
@@ -51,7 +50,7 @@ const Conf = "/etc/execd/conf"
 // Procedures is the file of the programs that a host runs as other users, see package procedures.
 const Procedures = "/etc/execd/procedures"
 
-// SocketVariable names the socket of the agent in the environment of who looks for it.
+// SocketVariable is the environment variable with the socket of the agent, for clients.
 const SocketVariable = "EXECD_SOCKET"
 
 // Sockets returns the paths at which an agent may listen; the first that exists counts. If

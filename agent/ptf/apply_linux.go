@@ -14,27 +14,26 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// Target is where the processes of a job are found: in its control group, or else by the
-// additional group id, which no process of the job can lose and no other job has.
+// Target locates the processes of a job: by its control group, or otherwise by its additional group
+// ID, which no process of the job can drop and no other job has.
 type Target struct {
 	Group   *group.Paths // nil for a job without one
 	GroupID int          // 0 for a job without one
 }
 
-// Result is what became of a priority.
+// Result is the result of applying a priority.
 type Result struct {
 	// Weighted says that the control group has got the weight. The nice values of its
 	// processes are left as they are: within a group they only tell its own processes apart.
 	Weighted bool
 	// Processes is the number of processes that have the nice value now.
 	Processes int
-	// Err is what could not be changed, at the most one for a job. A job that has just
-	// ended is none.
+	// Err is the first error of a job. A job that has just ended is not an error.
 	Err error
 }
 
-// Apply gives jobs their priorities, each target the one at its place. What is so already
-// is not written again, so that it can be called as often as priorities are computed.
+// Apply sets the priorities of jobs: priorities[i] belongs to targets[i]. It does not write
+// unchanged values again, so that it may be called as often as priorities are computed.
 func Apply(targets []Target, priorities []Priority) []Result {
 	results := make([]Result, len(targets))
 	byID := map[int]int{} // the target of an additional group id
@@ -119,10 +118,9 @@ func numbers(dir string) (list []int) {
 	return list
 }
 
-// renice gives processes a nice value, with all of their threads: on Linux each has its
-// own, and setpriority(2) changes that of the first one only. It goes on until there is
-// no thread that it has not seen, as threads start others with the nice value that they
-// have.
+// renice sets the nice value of processes and all their threads: on Linux each thread has its own,
+// and setpriority(2) changes only the one of the first thread. It repeats until it finds no new
+// thread, because threads inherit the nice value of their creator.
 func renice(pids []int, nice int) (done int, err error) {
 	const rounds = 5
 	for _, pid := range pids {

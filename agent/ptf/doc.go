@@ -4,9 +4,9 @@
 //
 // Other projects should not import this package: it may change at any time.
 //
-// A job whose control group weighs processors gets a weight in proportion to its tickets:
-// the kernel keeps shares by that, at once and exactly. Any other job gets a nice value by
-// the original's feedback: what a job has used beyond its share makes it nicer.
+// A job whose control group has a processor weight gets a weight in proportion to its tickets: the
+// kernel then enforces its share at once and exactly. Any other job gets a nice value by Grid
+// Engine's feedback: usage beyond its share raises the nice value of a job.
 //
 // Table computes and touches nothing. Apply changes groups and processes. A Table is for
 // one goroutine; Apply may be called from any.

@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Range are the nice values between which jobs are: Best is that of a job that has used
-// least of its share, Worst that of one that has used most.
+// Range is the range of nice values of jobs: Best is for the job that has used least of its share,
+// and Worst for the one that has used most.
 type Range struct{ Best, Worst int }
 
 // The values that the kernel has (setpriority(2)).
@@ -20,8 +20,8 @@ const (
 )
 
 // RangeOf returns the range of a configuration: PTF_MAX_PRIORITY and PTF_MIN_PRIORITY of
-// execd_params (sge_conf(5)), 0 and 19 where they are not set. If the best is worse than
-// the worst, both are the worst, as in the original.
+// execd_params (sge_conf(5)), by default 0 and 19. If the best is worse than the worst, both are
+// the worst, as in the original.
 func RangeOf(p *qconf.ExecdParams) Range {
 	value := func(n, standard int) int {
 		if n == qconf.PlatformPriority {
@@ -44,7 +44,8 @@ type Job struct {
 	Weight    uint64  // that its group was made with; 0 for cgroup.DefaultWeight
 }
 
-// Priority is what a job is to have: the weight if its group can, else the nice value.
+// Priority is the priority of a job: the weight if its control group supports it, otherwise the
+// nice value.
 type Priority struct {
 	Nice   int
 	Weight uint64 // from 1 to 10000
@@ -56,8 +57,7 @@ type Table struct {
 	counters map[job.ID]float64
 }
 
-// Off returns the priorities without tickets: those of the queues. What was remembered is
-// forgotten.
+// Off returns the priorities without tickets, which are those of the queues, and clears the table.
 func (t *Table) Off(jobs []Job) []Priority {
 	t.counters = nil
 	list := make([]Priority, len(jobs))
@@ -74,9 +74,9 @@ func defaultWeight(w uint64) uint64 {
 	return min(w, cgroup.MostWeight)
 }
 
-// Compute returns the priorities of all running jobs, in their order. It is to be called again
-// from time to time, every 2 seconds in the original: each call makes those nicer that have
-// used much. Jobs that are not among them any more are forgotten.
+// Compute returns the priorities of all running jobs, in their order. Call it periodically (Grid
+// Engine does so every 2 seconds): each call raises the nice value of jobs with much usage. It
+// forgets jobs that are no longer in the list.
 func (t *Table) Compute(r Range, jobs []Job) []Priority {
 	list := make([]Priority, len(jobs))
 	total := 0.0
@@ -100,14 +100,14 @@ func tickets(j *Job) float64 {
 	return 0
 }
 
-// count brings the counters up to date, and returns how far each job is between the one
-// that has used least of its share, 0, and 1.
+// count updates the counters, and returns a number for each job: 0 for the job that has used least
+// of its share, 1 for the job that has used most.
 //
-// The share of a job is a number from 1 to 1001. Its usage is a second at least, and counts
-// for more where the job should have got more than twice its share. A job that is new
-// begins with the counter that is the smallest. A job without tickets has no counter, or
-// what it gets without a share would weigh on it for good once it has tickets; as long as
-// others have some, it is as one that has used most.
+// The share of a job is a number from 1 to 1001. Its usage is at least a second, and is weighted
+// more if the job should have got more than twice its share. A new job begins with the smallest
+// counter. A job without tickets has no counter, because its usage without a share would count
+// against it permanently once it has tickets; while other jobs have tickets, it is treated like the
+// one that has used most.
 func (t *Table) count(jobs []Job, total float64) []float64 {
 	shares, sum := make([]float64, len(jobs)), 0.0
 	for i := range jobs {
@@ -177,10 +177,10 @@ func usage(j *Job) float64 {
 	return 1
 }
 
-// weights are in proportion to the tickets. Together the jobs have what they would have
-// without tickets, cgroup.DefaultWeight each, so that others on the host keep their part;
-// less, if the largest would be more than a weight can be. A job without tickets has the
-// least. Where nobody has any, all have the same.
+// weights returns weights in proportion to the tickets. Their sum is the same as without tickets,
+// cgroup.DefaultWeight for each job, so that other processes on the host keep their part; it is
+// smaller if the largest weight would exceed the kernel's maximum. A job without tickets has the
+// minimum. If no job has tickets, all weights are equal.
 func weights(jobs []Job, total float64) []uint64 {
 	list := make([]uint64, len(jobs))
 	most := 0.0

@@ -51,7 +51,7 @@ func socket() (string, error) {
 	if err := unix.Stat(path, &st); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNoManager, &fs.PathError{Op: "stat", Path: path, Err: err})
 	}
-	// What others have put there is not our manager.
+	// A socket that another user has put there is not the manager's.
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || int(st.Uid) != os.Geteuid() {
 		return "", fmt.Errorf("%w: %q is not a socket of our own", ErrNoManager, path)
 	}
@@ -69,7 +69,7 @@ func connect(ctx context.Context) (*dbus.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		// No Hello: there is no bus between us and the manager.
+		// No Hello message: this is a direct connection to the manager, without a bus.
 		if err := conn.Auth([]godbus.Auth{godbus.AuthExternal(strconv.Itoa(os.Geteuid()))}); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}

@@ -17,12 +17,12 @@ import (
 // Name is the scope of root's jobs.
 const Name = "execd-jobs.scope"
 
-// supervisors is the group in the scope in which supervisors are: beside the groups
-// of jobs, since a group with groups in it can hold no processes.
+// supervisors is the group of the supervisors in the scope, next to the groups of jobs, because a
+// group that contains groups cannot contain processes.
 const supervisors = "supervisors"
 
-// patience bounds the time in which systemd answers. It is slow while the host
-// boots; then jobs are started somewhat later, not somewhere else.
+// patience is the time limit for an answer of systemd. systemd is slow while the host boots; jobs
+// then start somewhat later, but still in the scope.
 const patience = 30 * time.Second
 
 // Scope is the scope of root's jobs. It exists at least until Close.
@@ -35,8 +35,8 @@ type Scope struct {
 	holder *holder
 }
 
-// Open makes the scope of root's jobs, or takes the one that is there. Without
-// systemd the error wraps ErrNoManager.
+// Open makes the scope of root's jobs, or opens the existing one. Without systemd the error wraps
+// ErrNoManager.
 func Open() (*Scope, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -118,8 +118,8 @@ func enter(group string) (*Scope, error) {
 	return s, nil
 }
 
-// open opens the group of the supervisors, and makes it. The process with which
-// somebody has made the scope goes there, or no controller could be enabled.
+// open makes and opens the group of the supervisors. It moves the process with which the scope was
+// made there, because otherwise no controller could be enabled.
 func (s *Scope) open() error {
 	top := filepath.Join(Mount, s.Group)
 	leaf := filepath.Join(top, supervisors)
@@ -139,13 +139,13 @@ func (s *Scope) open() error {
 	return err
 }
 
-// Start starts a process in the scope, beside the groups of jobs.
+// Start starts a process in the scope, next to the groups of jobs.
 func (s *Scope) Start(path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	return startIn(s.dir, path, argv, attr)
 }
 
-// startIn starts a process in a group, so that it never is in another one
-// (clone3(2), Linux 5.7), or else moves it there at once.
+// startIn starts a process directly in a group (clone3(2), Linux 5.7), or on older kernels moves it
+// there at once.
 func startIn(dir *os.File, path string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	in, sys := *attr, syscall.SysProcAttr{}
 	if attr.Sys != nil {
@@ -168,8 +168,7 @@ func startIn(dir *os.File, path string, argv []string, attr *os.ProcAttr) (*os.P
 	return p, nil
 }
 
-// Close ends our part in the scope, and with it the scope unless there are jobs
-// or others who hold it.
+// Close releases the scope. The scope ends unless jobs or other processes hold it.
 func (s *Scope) Close() {
 	if s == nil {
 		return

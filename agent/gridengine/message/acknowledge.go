@@ -1,12 +1,12 @@
 package message
 
-// AckType says what is acknowledged, or in the direction of the daemon what it is to do.
+// AckType is the kind of an acknowledgement. In messages to the daemon it is an order.
 type AckType uint32
 
 // The types of acknowledgements.
 const (
 	AckJobExit         AckType = 0 // the end of a job has arrived: all of it may go
-	AckSignalJob       AckType = 1 // qmaster does not want this job: end it
+	AckSignalJob       AckType = 1 // qmaster does not know this job: end it
 	AckSigJob          AckType = 3 // a JobSignal has arrived; the only one of the daemon, and
 	AckSigQueue        AckType = 4 // this one
 	AckLoadReport      AckType = 5 // ID is the sequence number

@@ -6,6 +6,6 @@
 //
 // Other projects should not import this package: it may change at any time.
 //
-// It is pure. Names are those of Grid Engine without the prefix of their list; where a
-// type has less than a message, the rest is zero when it is sent.
+// It is pure. Names are Grid Engine's without the prefix of their list. Fields of a message that a
+// type does not have are sent as zero.
 package message

@@ -12,7 +12,7 @@ const (
 	commandGet       = 1
 	commandAdd       = 2
 	commandTrigger   = 5
-	commandRestarted = 0x8000 // beside commandAdd
+	commandRestarted = 0x8000 // in addition to commandAdd
 	targetExecHosts  = 3
 	targetQueues     = 4
 	targetJobs       = 5
@@ -31,10 +31,10 @@ type Request struct {
 	Task, Packet    uint32 // which 9.1 does not have
 }
 
-// Answer is what became of a Request.
+// Answer is the result of a Request.
 type Answer struct {
 	_       struct{} `cull:"AN"`
-	Status  uint32   `cull:"status"` // StatusOK, or what is wrong
+	Status  uint32   `cull:"status"` // StatusOK or an error
 	Text    string   `cull:"text"`
 	Quality uint32   `cull:"quality"` // of no meaning: it is 1 for some errors and some successes
 }
@@ -62,7 +62,7 @@ const (
 	OperatorNot    = 31
 )
 
-// What chooses attributes of elements.
+// What selects attributes of elements.
 type What struct {
 	Kind uint32 // WhatAll, 1 for none, 2 for Attributes
 	// Attributes is the number of attributes. Decoding skips their contents.
@@ -84,9 +84,9 @@ func (c *Codec) ConfigurationRequest(host string, packet uint32) *Request {
 	}
 }
 
-// FirstRequest asks for the configuration while it is not known for certain that sge_qmaster speaks the
-// protocol. Up to 9.0 it asks for all configurations, since a condition of another release ends an
-// sge_qmaster of 8.1.9 (tested).
+// FirstRequest asks for the configuration while the protocol of sge_qmaster is not certain. For
+// releases up to 9.0 it asks for all configurations, because a condition in the form of another
+// release crashes an sge_qmaster of 8.1.9 (tested).
 func (c *Codec) FirstRequest(host string, packet uint32) *Request {
 	r := c.ConfigurationRequest(host, packet)
 	if c.conditionHarms() {
@@ -95,14 +95,14 @@ func (c *Codec) FirstRequest(host string, packet uint32) *Request {
 	return r
 }
 
-// conditionHarms reports whether a master of another release reads a request as far as its condition,
-// and finds other comparisons there.
+// conditionHarms reports whether a master of another release would parse a request up to its
+// condition, and misread the comparisons in it.
 func (c *Codec) conditionHarms() bool {
 	return slices.ContainsFunc(Protocols, func(p *Protocol) bool { return p.format.Version == c.format.Version && p.operators < c.operators })
 }
 
-// LocalConfigurationRequest asks for the configuration of a host alone. The answer has none
-// where there is none.
+// LocalConfigurationRequest asks for the local configuration of a host only. If there is none, the
+// answer is empty.
 func (c *Codec) LocalConfigurationRequest(host string, packet uint32) *Request {
 	r := c.ConfigurationRequest(host, packet)
 	r.Condition = r.Condition.Parts[1]
@@ -128,7 +128,7 @@ func (c *Codec) RegistrationRequest(packet uint32, again bool) *Request {
 	return r
 }
 
-// reference names what a trigger is about, and says what is to be done.
+// reference names the object of a trigger, and the action.
 type reference struct {
 	_      struct{} `cull:"ID"`
 	Text   string   `cull:"str"`
@@ -138,8 +138,8 @@ type reference struct {
 // clearError is the action of qmod(1), -cq.
 const clearError = 0x40004000
 
-// ClearErrorRequest takes queue instances out of error state, as qmod -cq does. Each of them
-// has an answer of its own.
+// ClearErrorRequest takes queue instances out of error state, as qmod -cq does. Each instance gets
+// a separate answer.
 func (c *Codec) ClearErrorRequest(instances []string, packet uint32) *Request {
 	list := make([]reference, len(instances))
 	for i, name := range instances {
@@ -171,7 +171,7 @@ func (c *Codec) Configurations(r *Request) ([]Configuration, error) {
 	return cull.UnmarshalList[Configuration](c.format, r.Data)
 }
 
-// Failure is the first answer that says that something is wrong; nil for none.
+// Failure returns the first answer with an error, or nil.
 func (r *Request) Failure() *Answer {
 	for i := range r.Answers {
 		if r.Answers[i].Status != StatusOK {
@@ -181,7 +181,7 @@ func (r *Request) Failure() *Answer {
 	return nil
 }
 
-// Remark reports whether the answer is no refusal: e.g. that there was nothing to do.
+// Remark reports whether the answer is only a remark, e.g. that there was nothing to do.
 func (a *Answer) Remark() bool {
 	const info = 3
 	return a.Quality >= info
@@ -261,7 +261,7 @@ func (c *Codec) DecodeRequest(payload []byte) (*Request, error) {
 	r.Condition = c.decodeCondition(d, 0)
 	r.What = decodeWhat(d, 0)
 	if !c.envelope {
-		_ = d.String() // who sends it
+		_ = d.String() // the sender
 		r.Task, r.Packet = d.Ulong(), d.Ulong()
 	}
 	if more := d.Bool(); more {

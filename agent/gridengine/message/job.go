@@ -3,7 +3,7 @@ package message
 import "github.com/execd-project/execd/agent/gridengine/cull"
 
 // Delivery is a job for this host: a message with TagJobExecution from qmaster, or with
-// TagSlaveAllow. It has one array task. What its scheduling alone needs is left out.
+// TagSlaveAllow. It has one array task. Fields for scheduling only are left out.
 type Delivery struct {
 	_           struct{}    `cull:"JB"`
 	Job         uint32      `cull:"job_number"`
@@ -40,8 +40,8 @@ type Delivery struct {
 	MergeStderr bool        `cull:"merge_stderr"`
 	Hard        []Resource  `cull:"hard_resource_list"`
 	Soft        []Resource  `cull:"soft_resource_list"`
-	// Requests are the requests by their scopes, where the protocol has these. DecodeDelivery
-	// puts those for this host into Hard and Soft.
+	// Requests are the requests by scope, if the protocol has scopes. DecodeDelivery copies the
+	// requests for this host into Hard and Soft.
 	Requests    []Requests `cull:"request_set_list"`
 	MailOptions uint32     `cull:"mail_options"`
 	Mail        []Mail     `cull:"mail_list"`
@@ -102,7 +102,7 @@ type Alias struct {
 	Translation string   `cull:"translation"`
 }
 
-// Mail is somebody to be sent mail to.
+// Mail is a mail address.
 type Mail struct {
 	_    struct{} `cull:"MR"`
 	User string   `cull:"user"`
@@ -127,7 +127,7 @@ type Resource struct {
 	Consumable uint32   `cull:"consumable"` // 0 no, 1 yes, 2 per job
 }
 
-// ConsumableJob is Resource.Consumable of what is used up by jobs, not by slots.
+// ConsumableJob is the value of Resource.Consumable for a consumable per job, not per slot.
 const ConsumableJob = 2
 
 // Ckpt is a checkpointing environment of checkpoint(5).
@@ -171,7 +171,7 @@ type Task struct {
 	Wallclock   cull.Micros `cull:"wallclock_limit"` // 0 or cull.Unlimited for none
 }
 
-// Grant is a queue instance of which a job has slots.
+// Grant is a queue instance with the slots that a job has there.
 type Grant struct {
 	_          struct{} `cull:"JG"`
 	Queue      string   `cull:"qname"` // queue instance

@@ -6,7 +6,7 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/cull"
 )
 
-// JobsRequest asks for the jobs of which a host has slots, as qmaster lists them.
+// JobsRequest asks for the jobs that have slots on a host, according to qmaster.
 func (c *Codec) JobsRequest(host string, packet uint32) *Request {
 	here := &Condition{Operator: OperatorHost, Value: host}
 	here.Position, here.Attribute = c.attribute("JG", "qhostname")
@@ -42,17 +42,17 @@ type ListedTask struct {
 	Granted []ListedGrant `cull:"granted_destin_identifier_list"`
 }
 
-// ListedGrant is a queue instance of which a task has slots.
+// ListedGrant is a queue instance on which a task has slots.
 type ListedGrant struct {
 	_     struct{} `cull:"JG"`
 	Queue string   `cull:"qname"`
 	Host  string   `cull:"qhostname"`
 }
 
-// statusRunning is the status of a task of which qmaster knows that it has been started.
+// statusRunning is the status of a task whose start has been reported to qmaster.
 const statusRunning = 0x80
 
-// RunsOn reports whether qmaster takes a task for one that runs on a host.
+// RunsOn reports whether a task runs on a host, according to qmaster.
 func (t *ListedTask) RunsOn(same func(host string) bool) bool {
 	return t.Status&statusRunning != 0 && slices.ContainsFunc(t.Granted, func(g ListedGrant) bool { return same(g.Host) })
 }

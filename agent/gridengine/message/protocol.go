@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/cull"
 )
 
-// Protocol is the form of the messages of a series of releases: all that differs between these is
-// said here and in its cull.Format. What is above this package knows none of it.
+// Protocol is the form of the messages of a series of releases. This type and its cull.Format hold
+// all differences between the releases; the packages that use this one do not depend on them.
 type Protocol struct {
 	// Name is the series, as --master-version of execd agent has it: "8.1.9".
 	Name string
@@ -18,14 +18,14 @@ type Protocol struct {
 	format *cull.Format
 	// gdi is the version of the Grid Engine database interface, of requests and reports.
 	gdi uint32
-	// tags are the numbers of messages that are not those of 8.1; nil for none.
+	// tags are the numbers of messages that differ from 8.1; nil for none.
 	tags map[Tag]uint32
 	// operators is how much lower the numbers of comparisons are than in 8.1.
 	operators uint32
-	// features says that a number of a set of features stands before a job.
+	// features says that the number of a feature set precedes a job.
 	features bool
-	// envelope says that each message has its sender in front, and requests have neither sender nor
-	// numbers of their own.
+	// envelope says that the sender precedes each message, and that requests contain neither a
+	// sender nor numbers.
 	envelope bool
 	// scrambled says that the sender is written in the letters of 9.0 and later.
 	scrambled bool
@@ -73,7 +73,7 @@ func ProtocolNames() []string {
 	return names
 }
 
-// ProtocolNamed returns the protocol of a release: "9.1", or "9.1.4"; nil for one that is not known.
+// ProtocolNamed returns the protocol of a release: "9.1", or "9.1.4"; nil for an unknown one.
 func ProtocolNamed(release string) *Protocol {
 	for _, p := range Protocols {
 		if release == p.Name || strings.HasPrefix(release, p.Name+".") {
@@ -90,7 +90,7 @@ var resourceUsage = []string{
 	"ru_msgrcv", "ru_nsignals", "ru_nvcsw", "ru_nivcsw",
 }
 
-// Identity is who sends messages: for a daemon a user who is root or admin_user of bootstrap(5).
+// Identity is the sender of messages. For a daemon it is root or admin_user of bootstrap(5).
 type Identity struct {
 	UID, GID    int
 	User, Group string
@@ -121,12 +121,12 @@ func (c *Codec) open(payload []byte) *cull.Decoder {
 		d.Fail("the version of the packed lists is 0x%x, expected 0x%x: the other side is no Grid Engine %s", v, c.format.Version, c.Name)
 	}
 	if c.envelope {
-		_ = d.String() // who sends it; the connection says so, too
+		_ = d.String() // the sender, which the connection names, too
 	}
 	return d
 }
 
-// OtherRelease returns the protocols that a message may be of which is not of this one; nil for none.
+// OtherRelease returns the protocols that a message in another form may have; nil for none.
 func (c *Codec) OtherRelease(payload []byte) []*Protocol {
 	const head = 8
 	if len(payload) < head {
@@ -145,7 +145,7 @@ func (c *Codec) OtherRelease(payload []byte) []*Protocol {
 	return others
 }
 
-// auth says who sends a message.
+// auth returns the encoded sender of a message.
 func (c *Codec) auth() string {
 	i := c.Identity
 	if !c.scrambled {
@@ -206,8 +206,8 @@ func (p *Protocol) operatorOf(number uint32) uint32 {
 	return number
 }
 
-// Usage chooses from usage values those that the protocol has, in its order: of a job that runs, or
-// of one that has ended. Times are given in seconds since 1970.
+// Usage selects the usage values of the protocol for a running or a finished job, in the protocol's
+// order. Times are given in seconds since 1970.
 func (p *Protocol) Usage(values []Usage, ended bool) []Usage {
 	if values == nil {
 		return nil

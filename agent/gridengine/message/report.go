@@ -4,23 +4,23 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/cull"
 )
 
-// Report is what a daemon tells: a message with TagReport.
+// Report is the report of a daemon: a message with TagReport.
 type Report struct {
 	Host    string
-	Version uint32 // of the GDI, which EncodeReport sets; anything else has qmaster ignore all of it
+	Version uint32 // of the GDI, set by EncodeReport; qmaster ignores reports with another one
 	// Sequence is one more with each report, 0 to 9999 and 0 again. qmaster passes over
 	// reports that are older than the last.
 	Sequence uint32
 
 	Load           *LoadReport
-	Configurations []Configuration // those in use, without entries; nil for none
+	Configurations []Configuration // configurations in use, without entries; nil for none
 	Licence        *Licence
 	Jobs           []JobReport // nil for none
 }
 
 // LoadReport are load values.
 type LoadReport struct {
-	Full   bool // all there are; else those that are not as in the last acknowledged one
+	Full   bool // all values; otherwise only those that differ from the last acknowledged report
 	Values []LoadValue
 }
 
@@ -76,7 +76,7 @@ const (
 	StateSlave   uint32 = 0x20000 // a slave job; with a usage it has ended
 )
 
-// The values of JobReport.GeneralFailure: whom a failure is held against.
+// The values of JobReport.GeneralFailure: the job, queue or host to which a failure is attributed.
 const (
 	FailureNone          uint32 = 0
 	FailureQueue         uint32 = 1
@@ -149,7 +149,7 @@ func (c *Codec) EncodeReport(r *Report) []byte {
 	return e.Bytes()
 }
 
-// begins reports whether a list of usage has one value before another.
+// begins reports whether a usage list begins with these two values.
 func (c *Codec) begins(l *cull.List, first, second string) bool {
 	for _, e := range l.Elements {
 		switch e.Value(c.format.ID("UA", "name")) {
@@ -206,9 +206,8 @@ func (r *Report) take(f *cull.Format, kind uint32, list *cull.List) error {
 	return err
 }
 
-// WaitStatus is the word for how the processes of a job ended: its exit status, or
-// with a signal other than 0 the number that Grid Engine has for it. Of a job that
-// never began there is none: 0.
+// WaitStatus returns the encoded end of a job's processes: its exit status, or for a signal other
+// than 0, Grid Engine's number of that signal. It is 0 for a job that never began.
 func WaitStatus(exitStatus int, signal uint32, coreDumped, ran bool) uint32 {
 	const exited, signalled, core = 1, 2, 4
 	switch {

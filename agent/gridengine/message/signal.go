@@ -29,7 +29,7 @@ var signals = map[syscall.Signal]uint32{
 	syscall.SIGVTALRM: 927, syscall.SIGPROF: 928, syscall.SIGWINCH: 929, syscall.SIGUSR1: SignalUsr1, syscall.SIGUSR2: SignalUsr2,
 }
 
-// unknownSignal is what Grid Engine has for the others.
+// unknownSignal is Grid Engine's number for all other signals.
 const unknownSignal = 10000
 
 // SignalNumber is Grid Engine's number of a signal of this system; 0 for 0.

@@ -2,8 +2,8 @@ package message
 
 import "fmt"
 
-// Tag says which message of an application a message of commlib is. The numbers are those of 8.1;
-// Codec.Tag and Codec.Number go between them and those of the protocol.
+// Tag is the kind of an application's message. The numbers are those of 8.1; Codec.Tag and
+// Codec.Number convert between them and the numbers of the protocol.
 type Tag uint32
 
 // The tags of messages that an execution daemon sends or gets.
@@ -36,7 +36,7 @@ func (c *Codec) DecodeNumber(payload []byte) (uint32, error) {
 	return n, within("a message with a number", d.End())
 }
 
-// within says what could not be read.
+// within adds the name of the unreadable part to an error.
 func within(what string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
