@@ -21,6 +21,7 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/config"
 	"github.com/execd-project/execd/cmd/execd/internal/doctor"
 	"github.com/execd-project/execd/cmd/execd/internal/importer"
+	"github.com/execd-project/execd/cmd/execd/internal/ps"
 	"github.com/execd-project/execd/cmd/execd/internal/qacct"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/cmd/execd/internal/run"
@@ -83,6 +84,7 @@ func table() []row {
 		row{name: "simulate", summary: "predict when and where jobs would run", help: text(simulate.Usage), run: runSimulation},
 		row{name: "sensor", summary: "check a load sensor", help: text(sensor.Usage), run: checkSensor},
 		row{name: "qacct", summary: "report resource usage of finished jobs", help: text(qacct.Usage), run: account, gridengine: true},
+		row{name: "ps", summary: "list jobs for reading: progress, and why they are pending", help: text(ps.Usage), run: listJobs},
 		row{name: "seff", summary: "show what finished jobs used of what they requested", help: text(seff.Usage), run: efficiency},
 		row{name: "wait", summary: "wait until jobs have finished, and exit with their status", help: text(wait.Usage), run: waitForJobs},
 		row{name: "tail", summary: "show the output of a job, and follow it to its end", help: text(tail.Usage), run: showOutput},
@@ -327,6 +329,20 @@ func waitForJobs(args []string) (int, error) {
 	c := wait.Command{
 		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, AwaitEnd: user.AwaitEnd,
 		File: func() string { file, _ := qclient.AccountingFile(ctx); return file },
+	}
+	return c.Run(ctx)
+}
+
+func listJobs(args []string) (int, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	c := ps.Command{
+		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal.Is(os.Stdout), NoColor: os.Getenv("NO_COLOR") != "", Now: time.Now(),
+	}
+	if c.Terminal {
+		if _, cols, err := terminal.Size(os.Stdout); err == nil {
+			c.Width = int(cols)
+		}
 	}
 	return c.Run(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/cmd/execd/internal/agentclient"
 	"github.com/execd-project/execd/cmd/execd/internal/completion"
+	"github.com/execd-project/execd/cmd/execd/internal/ps"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/internal/options"
 )
@@ -39,7 +40,7 @@ func printCompletion(args []string) (int, error) {
 func completions() *completion.Table {
 	t := &completion.Table{
 		Values: map[string][]string{
-			"STATE": agentclient.States, "FORMAT": {"text", "json"}, "LEVEL": {"trace", "debug", "info", "warn", "error"},
+			"STATE": agentclient.States, "FORMAT": {"text", "json"}, "WHEN": ps.Colors, "LEVEL": {"trace", "debug", "info", "warn", "error"},
 		},
 		Ask: func(kind completion.Kind) []completion.Candidate { return askInTime(completionPatience, kind) },
 	}

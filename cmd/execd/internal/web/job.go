@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/cmd/execd/internal/joblist"
 	"github.com/execd-project/execd/cmd/execd/internal/output"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/cmd/execd/internal/records"
@@ -100,7 +101,7 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 		}
 		if i := slices.IndexFunc(list.Jobs, func(j qstat.Job) bool { return j.ID == number }); i >= 0 {
 			tasks = &list.Jobs[i]
-			p.States = newRow(*tasks).States
+			p.States = joblist.New(*tasks).States
 		}
 	}
 	if !p.Known && past.runs == 0 {
@@ -230,7 +231,7 @@ func (p *jobPage) steps(tasks *qstat.Job, past *history) {
 			if t.Phase != qstat.Running {
 				continue
 			}
-			s := step{State: stateWords(t), Started: t.Started}
+			s := step{State: joblist.State(t), Started: t.Started}
 			if len(t.IDs) > 0 {
 				s.Task = t.IDs[0].First
 			}
@@ -282,13 +283,13 @@ func meters(d *qstat.JobDetail, tasks *qstat.Job, now time.Time) []meter {
 		return nil
 	}
 	var list []meter
-	run := meter{"Run time", duration(longest), -1}
+	run := meter{"Run time", joblist.Duration(longest), -1}
 	if limit, err := quantity.Time(requests["h_rt"]); err == nil && limit > 0 && limit != quantity.Infinity {
 		run.Part = longest / float64(limit)
-		run.Text += " of " + duration(float64(limit)) + " (h_rt)"
+		run.Text += " of " + joblist.Duration(float64(limit)) + " (h_rt)"
 	}
 	list = append(list, run)
-	use := meter{"CPU time", duration(cpu), -1}
+	use := meter{"CPU time", joblist.Duration(cpu), -1}
 	if granted > 0 {
 		use.Part = cpu / granted
 		use.Text += ", " + percent(use.Part) + " of its slots"

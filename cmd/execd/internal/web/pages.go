@@ -3,12 +3,12 @@ package web
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/execd-project/execd/cmd/execd/internal/joblist"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/qstat"
 )
@@ -62,7 +62,7 @@ func (s *source) overview(ctx context.Context) (*overview, error) {
 	}
 	for _, j := range list.Jobs {
 		for _, t := range j.Tasks {
-			n := count(t.IDs)
+			n := joblist.Count(t.IDs)
 			switch {
 			case t.Phase == qstat.Running:
 				o.Running += n
@@ -80,19 +80,11 @@ func (s *source) overview(ctx context.Context) (*overview, error) {
 	return o, nil
 }
 
-// count returns the number of tasks in ranges; no range is a job that is not an array job.
-func count(ranges []qstat.Range) (n int) {
-	for _, r := range ranges {
-		n += (r.Last-r.First)/max(r.Step, 1) + 1
-	}
-	return max(n, 1)
-}
-
 // jobs is the list of jobs.
 type jobs struct {
 	Show           string // running, pending, finished, or empty for running and pending
 	Mine           bool
-	Rows           []row
+	Rows           []joblist.Row
 	Total          int
 	First          int // number of the first row, from 1
 	Previous, Next string
@@ -103,18 +95,6 @@ type jobs struct {
 type tab struct {
 	Name, Link string
 	Here       bool
-}
-
-// row is a job in the list.
-type row struct {
-	qstat.Job
-	States   []string // in words, with numbers of tasks for an array
-	Where    string
-	Slots    int
-	Started  int64
-	Why      []string
-	Expected int64
-	Progress *qstat.Progress
 }
 
 // pageSize is the number of jobs on a page.
@@ -173,102 +153,8 @@ func (s *source) jobs(ctx context.Context, user string, query url.Values) (*jobs
 	if from+pageSize < l.Total {
 		l.Next = link(l.Show, l.Mine, n+1)
 	}
-	shown := list.Jobs[min(from, l.Total):min(from+pageSize, l.Total)]
-	var waiting []string
-	for _, j := range shown {
-		r := newRow(j)
-		if slices.ContainsFunc(j.Tasks, func(t qstat.Task) bool { return t.Phase == qstat.Pending }) {
-			waiting = append(waiting, strconv.Itoa(j.ID))
-		}
-		l.Rows = append(l.Rows, r)
-	}
-	if len(waiting) == 0 {
-		return l, nil
-	}
-	// A job that has left since then is missing from the answer.
-	details, err := s.ask(ctx, "qstat", "-j", strings.Join(waiting, ","))
-	if err != nil && !qclient.Refused(err) {
-		return nil, err
-	}
-	if details == nil {
-		return l, nil
-	}
-	why := map[int]*qstat.JobDetail{}
-	for i := range details.Details {
-		why[details.Details[i].ID] = &details.Details[i]
-	}
-	for i := range l.Rows {
-		if d := why[l.Rows[i].ID]; d != nil {
-			l.Rows[i].Why, l.Rows[i].Expected, l.Rows[i].Progress = d.WaitingFor, d.ExpectedStart, d.Progress
-		}
-	}
-	return l, nil
-}
-
-func newRow(j qstat.Job) row {
-	r := row{Job: j}
-	tasks := map[string]int{}
-	var order []string
-	places := map[string]bool{}
-	for _, t := range j.Tasks {
-		words := stateWords(t)
-		if tasks[words] == 0 {
-			order = append(order, words)
-		}
-		tasks[words] += count(t.IDs)
-		slots := t.Slots
-		for _, g := range t.Grants {
-			slots += g.Slots
-			places[g.Queue] = true
-		}
-		r.Slots = max(r.Slots, slots)
-		if t.Started > 0 && (r.Started == 0 || t.Started < r.Started) {
-			r.Started = t.Started
-		}
-	}
-	for _, words := range order {
-		if isArray(j) {
-			words = fmt.Sprintf("%d %s", tasks[words], words)
-		}
-		r.States = append(r.States, words)
-	}
-	var list []string
-	for p := range places {
-		list = append(list, p)
-	}
-	slices.Sort(list)
-	if r.Where = strings.Join(list[:min(len(list), 2)], ", "); len(list) > 2 {
-		r.Where += fmt.Sprintf(" and %d more", len(list)-2)
-	}
-	return r
-}
-
-func isArray(j qstat.Job) bool {
-	return slices.ContainsFunc(j.Tasks, func(t qstat.Task) bool { return len(t.IDs) > 0 })
-}
-
-// stateWords returns the letters of qstat(1) in words.
-func stateWords(t qstat.Task) string {
-	has := func(letters string) bool { return strings.ContainsAny(t.State, letters) }
-	switch {
-	case has("d"):
-		return "being deleted"
-	case has("E"):
-		return "in error state"
-	case t.Phase == qstat.Finished:
-		return "finished"
-	case has("sST"):
-		return "suspended"
-	case has("t"):
-		return "starting"
-	case t.Phase == qstat.Running && has("R"):
-		return "running again"
-	case t.Phase == qstat.Running:
-		return "running"
-	case has("h"):
-		return "on hold"
-	}
-	return "pending"
+	l.Rows, err = joblist.Rows(ctx, s.ask, list.Jobs[min(from, l.Total):min(from+pageSize, l.Total)])
+	return l, err
 }
 
 // hostPage is the page of a host.

@@ -3,12 +3,12 @@ package web
 import (
 	"fmt"
 	"html/template"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/cmd/execd/internal/joblist"
 	"github.com/execd-project/execd/internal/printable"
 )
 
@@ -17,17 +17,17 @@ import (
 var functions = template.FuncMap{
 	"text":     printable.String,
 	"size":     func(v any) string { return size(number(v)) },
-	"duration": func(v any) string { return duration(number(v)) },
+	"duration": func(v any) string { return joblist.Duration(number(v)) },
 	"percent":  percent,
 	"decimal":  func(v any) string { return strconv.FormatFloat(number(v), 'f', 2, 64) },
 	"part":     part,
 	"clock":    clock,
 	"iso":      func(at int64) string { return time.Unix(at, 0).UTC().Format(time.RFC3339) },
 	"ago":      ago,
-	"until":    func(at int64, now time.Time) string { return "in " + duration(float64(at-now.Unix())) },
+	"until":    func(at int64, now time.Time) string { return "in " + joblist.Duration(float64(at-now.Unix())) },
 	"measure":  func(p float64, text string) measure { return measure{min(max(p, 0), 1), p, text} },
 	"join":     func(list []string) string { return strings.Join(list, " ") },
-	"longest":  func(e *accounting.Efficiency) string { return duration(e.Longest) },
+	"longest":  func(e *accounting.Efficiency) string { return joblist.Duration(e.Longest) },
 	"width":    func(p float64) string { return strconv.FormatFloat(min(max(p, 0), 1)*100, 'f', 1, 64) },
 	"indent":   func(n int) string { return strconv.Itoa(min(n, 8)) },
 	"states":   instanceStates,
@@ -83,20 +83,6 @@ func size(bytes float64) string {
 		digits = 0
 	}
 	return strconv.FormatFloat(bytes, 'f', digits, 64) + " " + units[i]
-}
-
-// duration prints seconds in the two largest units.
-func duration(seconds float64) string {
-	s := int64(math.Round(max(seconds, 0)))
-	switch {
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
-	case s < 3600:
-		return fmt.Sprintf("%d min %d s", s/60, s%60)
-	case s < 86400:
-		return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
 }
 
 // clock prints a time of today as 15:04:05, all others with the date.
