@@ -63,7 +63,8 @@ type Category struct {
 	resources float64
 	duration  int64 // time limit of a task from the hard requests; 0 without one
 	demands   map[PEID]*quota.Demand
-	static    []verdict // by instance: the result of the checks that depend on settings only
+	open      map[PEID][]bool // by queue: see openQueues
+	static    []verdict       // by instance: the result of the checks that depend on settings only
 }
 
 // request is an element of -l.

@@ -99,11 +99,12 @@ func (l *lookBack) lookFirst(q *query, in *lookBackIn) {
 	}
 	in.looked = true
 	n := 0
+	open := l.openQueues(q.category, in.pe)
 	for id := range l.candidates(q) {
-		if !l.parallelStatic(q, id, in.pe) {
+		host := l.model.instances[id].host
+		if !open[l.model.instances[id].queue] {
 			continue
 		}
-		host := l.model.instances[id].host
 		k := int(l.hostOffer[host]) - 1
 		if k < 0 {
 			k = n
@@ -113,6 +114,9 @@ func (l *lookBack) lookFirst(q *query, in *lookBackIn) {
 			in.since, in.plain = grown(in.since, n), grown(in.plain, n)
 			in.offers[k] = offer{host: host, queues: in.offers[k].queues[:0]}
 			in.instances[k], in.since[k] = in.instances[k][:0], diagram.Forever
+		}
+		if !l.parallelStatic(q, id, in.pe) {
+			continue
 		}
 		in.instances[k] = append(in.instances[k], id)
 	}

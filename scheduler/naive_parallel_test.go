@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // naivePlacing is an attempt to place so many slots of a parallel job.
@@ -85,14 +86,58 @@ func (r *naiveRun) placeAmount(j *naiveJob, p *sitePE, n int) []naiveGrant {
 	return x.grants
 }
 
-// hosts are the hosts in the order of their first instance that the job may use.
+// hosts are the hosts that the job may use, in the order of their first instance in a cluster queue
+// that is not ruled out as a whole.
 func (x *naivePlacing) hosts() (list []string) {
 	for _, name := range x.tried {
-		if i := x.site.instance(name); x.static(x.job, i, x.pe.name) && !slices.Contains(list, i.host) {
+		if i := x.site.instance(name); x.isOpen(i.queue) && !slices.Contains(list, i.host) {
 			list = append(list, i.host)
 		}
 	}
 	return list
+}
+
+// isOpen reports whether a cluster queue has each thing that the job wants for any of its hosts.
+func (x *naivePlacing) isOpen(queue string) bool {
+	any := func(ok func(*siteInstance) bool) bool {
+		return slices.ContainsFunc(x.site.instances(), func(i *siteInstance) bool { return i.queue == queue && ok(i) })
+	}
+	allowed := func(of func(a *siteAccess) siteAccess) bool {
+		return any(func(i *siteInstance) bool { a := of(&i.access); return x.allows(x.job, &a) })
+	}
+	lists := slices.Concat(x.job.queues, x.job.masterQueues)
+	named := func(ref string) bool { name, _, _ := strings.Cut(ref, "@"); return matches(name, queue) }
+	if len(x.job.queues) > 0 && !slices.ContainsFunc(lists, named) || x.job.immediate && !any(func(i *siteInstance) bool { return i.interactive }) {
+		return false
+	}
+	fewest := slices.IndexFunc(x.job.slots, func(n int) bool {
+		per, err := strconv.Atoi(x.pe.rule)
+		return err != nil || n%per == 0
+	})
+	for attribute, text := range x.job.hard {
+		a := x.site.attribute(attribute)
+		if !a.isText() && x.job.slots[fewest] > 1 || a.isExclusive() {
+			continue
+		}
+		if !any(func(i *siteInstance) bool {
+			if attribute == "h_rt" {
+				return number(text) <= number(i.runtime)
+			}
+			value, configured := i.values[attribute]
+			v := naiveValue{text: value}
+			if configured && !a.isText() {
+				v.number = number(value)
+			}
+			return !configured || x.satisfied(attribute, text, v)
+		}) {
+			return false
+		}
+	}
+	return any(func(i *siteInstance) bool { return slices.Contains(i.pes, x.pe.name) }) &&
+		allowed(func(a *siteAccess) siteAccess { return siteAccess{users: a.users} }) &&
+		allowed(func(a *siteAccess) siteAccess { return siteAccess{xusers: a.xusers} }) &&
+		allowed(func(a *siteAccess) siteAccess { return siteAccess{projects: a.projects} }) &&
+		allowed(func(a *siteAccess) siteAccess { return siteAccess{xprojects: a.xprojects} })
 }
 
 func (x *naivePlacing) spread() {

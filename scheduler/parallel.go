@@ -30,6 +30,7 @@ type offer struct {
 	looked bool // at the quotas of all queues
 	shut   bool // to the job, as the trace says
 	told   bool // the trace says what the host lacks
+	unseen bool // the host has its place among the others, and nothing else is known yet
 }
 
 type queueOffer struct {
@@ -183,30 +184,60 @@ func (r *run) freeInPE(q *query, pe PEID) int {
 	return total - r.peUsed[pe]
 }
 
-// offers finds what each host has for a job, in the order of the best instance of each.
+// offers finds what each host has for a job, in the order of the hosts: see openQueues.
 // all is the number of slots that there are at most.
 func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 	if r.hostOffer == nil {
 		r.hostOffer = make([]int32, len(r.model.hosts))
 	}
+	open := r.openQueues(q.category, pe)
 	for id := range r.byViolations(q) {
 		i := &r.model.instances[id]
-		if !r.parallelStatic(q, id, pe) {
+		if !open[i.queue] {
 			continue
 		}
 		k := r.hostOffer[i.host] - 1
 		if k < 0 {
-			list = append(list, r.offerOf(q, i.host))
+			list = append(list, offer{host: i.host, unseen: true})
 			k = int32(len(list) - 1)
 			r.hostOffer[i.host] = k + 1
 		}
-		r.extend(q, pe, &list[k], id)
+		if !r.parallelStatic(q, id, pe) {
+			continue
+		}
+		o := &list[k]
+		if o.unseen {
+			*o = r.offerOf(q, i.host)
+		}
+		r.extend(q, pe, o, id)
 	}
 	for k := range list {
 		r.hostOffer[list[k].host] = 0
+	}
+	list = slices.DeleteFunc(list, func(o offer) bool { return o.unseen })
+	for k := range list {
 		all += r.limitOffer(q, &list[k])
 	}
 	return list, all
+}
+
+// openQueues returns, by cluster queue, whether a parallel environment and what all instances of the
+// queue have in common allow jobs of a category there. Hosts are in the order of their first
+// instance in such a queue, even if the job cannot use that instance (tested).
+func (r *run) openQueues(c *Category, pe PEID) []bool {
+	if open := c.open[pe]; open != nil {
+		return open
+	}
+	open := make([]bool, len(r.model.queues))
+	least := fewestSlots(c, r.model.pes[pe].object)
+	for id := range open {
+		open[id] = r.queueOffers(&query{category: c}, QueueID(id), pe, least)
+	}
+	if c.open == nil {
+		c.open = map[PEID][]bool{}
+	}
+	c.open[pe] = open
+	return open
 }
 
 // offerOf returns the slots that a host itself offers, without its queue instances.

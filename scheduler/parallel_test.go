@@ -469,3 +469,38 @@ func TestRuledOutForAnother(t *testing.T) {
 		t.Errorf("%d jobs start, want 3", len(d.Starts))
 	}
 }
+
+// TestHostsOfUnsuitableInstances is a host whose first queue instance is not for a parallel job, in a
+// cluster queue that has others for it: the host keeps its place among the hosts. Seeds 1795387644,
+// 1795387678 and 1795399309 show that.
+func TestHostsOfUnsuitableInstances(t *testing.T) {
+	queue := func(name, seqno, rest string) string {
+		return "qname " + name + "\nhostlist n1 n2\nslots 2\nseq_no " + seqno + "\nload_thresholds NONE\n" + rest
+	}
+	load := map[string]map[string]string{"n1": {"np_load_avg": "0.1"}, "n2": {"np_load_avg": "0.2"}}
+	for name, c := range map[string]struct{ rest, want string }{
+		"no environment on the host": {"pe_list fill,[n1=NONE]\n", "fill a.q@n1=1"},
+		"no access on the host":      {"pe_list fill\nuser_lists NONE,[n1=staff]\n", "fill a.q@n1=1"},
+		"the whole cluster queue":    {"pe_list NONE\n", "fill a.q@n1=1"},
+		"on the second host":         {"pe_list fill,[n2=NONE]\n", "fill b.q@n1=1"},
+		"only on the second host":    {"pe_list fill,[n1=NONE]\nuser_lists staff,[n1=NONE]\n", "fill a.q@n1=1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene{
+				files: map[string]string{
+					"hosts/n1": "hostname n1\n", "hosts/n2": "hostname n2\n",
+					"usersets/staff": "name staff\ntype ACL\nentries bob\n",
+					"pes/fill":       "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+					"queues/a.q":     queue("a.q", "20", "pe_list fill\n"),
+					"queues/b.q":     queue("b.q", "10", c.rest),
+					"sched_conf":     "queue_sort_method seqno\njob_load_adjustments NONE\n",
+				},
+				load: load,
+			}.make(t)
+			submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}))
+			if got := grantText(s.Model(), s.Run(1000)); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}

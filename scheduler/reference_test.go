@@ -296,7 +296,7 @@ func TestReference(t *testing.T) {
 	for name, parallel := range map[string]bool{"serial": false, "parallel": true} {
 		t.Run(name, func(t *testing.T) {
 			starts := 0
-			for seed := range uint64(100) {
+			for seed := range uint64(110) {
 				starts += compareRuns(t, seed, parallel)
 			}
 			if starts < 500 {

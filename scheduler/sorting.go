@@ -39,13 +39,9 @@ func (r *run) sortSerial() {
 // that meet most of its requests.
 func (r *run) sortForSoft(q *query, pe PEID) {
 	const last = math.MaxInt32 - 1
-	out := make([]bool, len(r.model.queues))
-	c, quiet := q.category, q.silent()
-	for id := range out {
-		out[id] = !r.queueOffers(&quiet, QueueID(id), pe, fewestSlots(c, r.model.pes[pe].object))
-	}
+	c, open := q.category, r.openQueues(q.category, pe)
 	r.order.arrange(r.loadOf, func(id InstanceID) int32 {
-		if out[r.model.instances[id].queue] {
+		if !open[r.model.instances[id].queue] {
 			return last
 		}
 		return int32(r.violations(c, id))
