@@ -26,6 +26,7 @@ type instanceOrder struct {
 	merges  int // how often the base was made again; cursors into it are of no use then
 	stamp   int64
 	tiers   bool // some instances have a tier
+	tail    bool // some instances were restored at the end
 }
 
 type position struct {
@@ -105,17 +106,45 @@ func (o *instanceOrder) drop(id InstanceID) {
 	o.at[id].where = out
 }
 
-// restore takes an instance in again that has been dropped, behind its equals.
-func (o *instanceOrder) restore(id InstanceID, load float64) {
+// restore takes an instance in again that has been dropped: at the end until the order is sorted
+// again, or, where it is to be sorted now, behind its equals.
+func (o *instanceOrder) restore(id InstanceID, load float64, sorted bool) {
 	o.count++
 	o.stamp++
 	p := &o.at[id]
 	p.load, p.tier, p.rank, p.where = load, 0, (o.stamp+int64(len(o.at)))*room, inMoved
-	if o.tiers {
+	if o.tiers || !sorted {
 		p.tier = math.MaxInt32
+		o.tail = o.tail || !o.tiers
 	}
+	o.insert(id)
+}
+
+func (o *instanceOrder) insert(id InstanceID) {
 	j, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
 	o.moved = slices.Insert(o.moved, j, id)
+}
+
+// sortTail puts what was restored at the end behind its equals.
+func (o *instanceOrder) sortTail() {
+	if !o.tail {
+		return
+	}
+	o.tail = false
+	for i := range o.at {
+		id, p := InstanceID(i), &o.at[i]
+		if p.tier != math.MaxInt32 {
+			continue
+		}
+		if p.where == inMoved {
+			j, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
+			o.moved = slices.Delete(o.moved, j, j+1)
+		}
+		if p.tier = 0; p.where != out {
+			p.where = inMoved
+			o.insert(id)
+		}
+	}
 }
 
 // move moves instances to their new places after a task has changed the loads of their hosts.
@@ -153,8 +182,7 @@ func (o *instanceOrder) move(instances []InstanceID, load func(InstanceID) float
 		return
 	}
 	for _, id := range kept {
-		j, _ := slices.BinarySearchFunc(o.moved, id, o.compare)
-		o.moved = slices.Insert(o.moved, j, id)
+		o.insert(id)
 	}
 }
 
@@ -181,7 +209,7 @@ func (o *instanceOrder) arrange(load func(InstanceID) float64, tier func(Instanc
 			p.tier = tier(id)
 		}
 	}
-	o.tiers = tier != nil
+	o.tiers, o.tail = tier != nil, false
 	slices.SortFunc(list, o.compare)
 	o.base, o.moved = list, o.moved[:0]
 	o.merges++

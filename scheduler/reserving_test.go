@@ -313,6 +313,39 @@ func TestDroppedComeBack(t *testing.T) {
 	}
 }
 
+// TestDroppedComeBackAtTheEnd is an instance that comes back, see TestDroppedComeBack: it is the last
+// one until hosts change places, whatever its seq_no. Seed 1795446864 shows that.
+func TestDroppedComeBackAtTheEnd(t *testing.T) {
+	for _, c := range []struct{ name, third, want string }{
+		{"hosts have the places that they had", "*@n2", "b.q@n1 a.q@n2 a.q@n1"},
+		{"hosts have just changed places", "*@n1", "b.q@n1 a.q@n1 b.q@n1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{
+				files: map[string]string{
+					"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 1,[n1=4]\nseq_no 20\nload_thresholds NONE\n",
+					"queues/b.q": "qname b.q\nhostlist n1\nslots 4\nseq_no 10\nload_thresholds np_load_avg=0.4\n",
+					"sched_conf": "queue_sort_method seqno\njob_load_adjustments np_load_avg=0.5\nmax_reservation 4\n",
+				},
+				load: map[string]map[string]string{"n1": {"np_load_avg": "0.1"}, "n2": {"np_load_avg": "1.0"}},
+			}.make(t)
+			submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{}))
+			submit(t, s, serialJob(t, s.Model(), 2, &scheduler.Requests{Queues: c.third}))
+			j := serialJob(t, s.Model(), 3, &scheduler.Requests{})
+			j.Reserve = true
+			submit(t, s, j)
+			d := s.Run(1000)
+			var got []string
+			for i := range d.Starts {
+				got = append(got, s.Model().InstanceName(d.Starts[i].Grants[0].Instance))
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // TestSuspendedStayAway is an instance that a job of the run suspends: it does not come back,
 // not even where the original takes it.
 func TestSuspendedStayAway(t *testing.T) {

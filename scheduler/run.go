@@ -33,6 +33,7 @@ type run struct {
 	unsorted   []HostID       // hosts whose load has changed since the order was sorted
 	stale      bool           // the order stays as it is, see forgetSorting
 	shuffled   bool           // hosts have changed places since the last job was tried
+	displaced  bool           // hosts have changed places since the order was sorted; known where jobs may reserve
 	settled    bool           // see sortHosts
 	numbered   bool           // a parallel job has been compared with hosts since, see forgetSorting
 	sorted     bool           // see reservable
@@ -309,8 +310,10 @@ func (r *run) refresh(grants []Grant) {
 		last = h
 		r.dropUnusable(h)
 		if load := r.sortValue(h); load != r.load[h] {
-			if (r.stale || r.order.tiers) && (r.numbered || r.passes(h, load)) {
-				r.stale, r.shuffled = false, true
+			displaced := r.stale || r.order.tiers || r.plan != nil && !r.displaced
+			if displaced = displaced && (r.numbered || r.passes(h, load)); displaced {
+				r.shuffled = r.shuffled || r.stale || r.order.tiers
+				r.stale, r.displaced = false, true
 			}
 			r.load[h], r.sorted, changed = load, false, true
 			if !slices.Contains(r.unsorted, h) {
@@ -338,10 +341,11 @@ func (r *run) dropUnusable(h HostID) {
 // readmit takes back the instances that tasks of this run have put into load alarm. The
 // original does so where it looks for a place that may be reserved, and leaves them there for
 // all jobs that follow (tested). It takes back those, too, that a task of the run suspends by
-// subordination; we do not.
+// subordination; we do not. They are at the end of its list until it is sorted, for which hosts
+// have to change places (tested).
 func (r *run) readmit() {
 	for _, id := range r.overloaded {
-		r.order.restore(id, r.load[r.model.instances[id].host])
+		r.order.restore(id, r.load[r.model.instances[id].host], r.displaced)
 	}
 	r.overloaded = nil
 	r.counted = false // they may have free slots

@@ -16,15 +16,18 @@ func (r *run) sortHosts() {
 	switch {
 	case r.order.tiers && (r.shuffled || !r.settled):
 		r.order.arrange(r.loadOf, nil)
-		r.unsorted, r.stale = r.unsorted[:0], false
+		r.isSorted()
 	case r.order.tiers, r.stale, len(r.unsorted) == 0:
 	default:
 		var moved []InstanceID
 		for _, h := range r.unsorted {
 			moved = append(moved, r.model.hosts[h].instances...)
 		}
-		r.unsorted, r.stale = r.unsorted[:0], false
 		r.order.move(moved, r.loadOf)
+		if r.displaced {
+			r.order.sortTail()
+		}
+		r.isSorted()
 	}
 }
 
@@ -46,8 +49,11 @@ func (r *run) sortForSoft(q *query, pe PEID) {
 		}
 		return int32(r.violations(c, id))
 	})
-	r.unsorted, r.stale = r.unsorted[:0], false
+	r.isSorted()
 }
+
+// isSorted notes that the order is up to date.
+func (r *run) isSorted() { r.unsorted, r.stale, r.displaced = r.unsorted[:0], false, false }
 
 func (r *run) loadOf(id InstanceID) float64 { return r.load[r.model.instances[id].host] }
 
@@ -58,7 +64,7 @@ func (r *run) loadOf(id InstanceID) float64 { return r.load[r.model.instances[id
 // change of a load is one of places.
 func (r *run) forgetSorting() {
 	r.stale = r.stale || len(r.unsorted) > 0
-	r.shuffled = false
+	r.shuffled, r.displaced = false, false
 }
 
 // passes reports whether a host changes its place among the others with a new load.
