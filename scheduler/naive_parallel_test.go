@@ -99,15 +99,15 @@ func (x *naivePlacing) hosts() (list []string) {
 
 // isOpen reports whether a cluster queue has each thing that the job wants for any of its hosts.
 func (x *naivePlacing) isOpen(queue string) bool {
-	any := func(ok func(*siteInstance) bool) bool {
+	some := func(ok func(*siteInstance) bool) bool {
 		return slices.ContainsFunc(x.site.instances(), func(i *siteInstance) bool { return i.queue == queue && ok(i) })
 	}
 	allowed := func(of func(a *siteAccess) siteAccess) bool {
-		return any(func(i *siteInstance) bool { a := of(&i.access); return x.allows(x.job, &a) })
+		return some(func(i *siteInstance) bool { a := of(&i.access); return x.allows(x.job, &a) })
 	}
 	lists := slices.Concat(x.job.queues, x.job.masterQueues)
 	named := func(ref string) bool { name, _, _ := strings.Cut(ref, "@"); return matches(name, queue) }
-	if len(x.job.queues) > 0 && !slices.ContainsFunc(lists, named) || x.job.immediate && !any(func(i *siteInstance) bool { return i.interactive }) {
+	if len(x.job.queues) > 0 && !slices.ContainsFunc(lists, named) || x.job.immediate && !some(func(i *siteInstance) bool { return i.interactive }) {
 		return false
 	}
 	fewest := slices.IndexFunc(x.job.slots, func(n int) bool {
@@ -119,7 +119,7 @@ func (x *naivePlacing) isOpen(queue string) bool {
 		if !a.isText() && x.job.slots[fewest] > 1 || a.isExclusive() {
 			continue
 		}
-		if !any(func(i *siteInstance) bool {
+		if !some(func(i *siteInstance) bool {
 			if attribute == "h_rt" {
 				return number(text) <= number(i.runtime)
 			}
@@ -133,7 +133,7 @@ func (x *naivePlacing) isOpen(queue string) bool {
 			return false
 		}
 	}
-	return any(func(i *siteInstance) bool { return slices.Contains(i.pes, x.pe.name) }) &&
+	return some(func(i *siteInstance) bool { return slices.Contains(i.pes, x.pe.name) }) &&
 		allowed(func(a *siteAccess) siteAccess { return siteAccess{users: a.users} }) &&
 		allowed(func(a *siteAccess) siteAccess { return siteAccess{xusers: a.xusers} }) &&
 		allowed(func(a *siteAccess) siteAccess { return siteAccess{projects: a.projects} }) &&
