@@ -53,8 +53,10 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 			return
 		}
 	}
-	if by.Alters != nil {
-		if err := by.Alters(j.Request(), &request); err != nil {
+	submission := j.Submission
+	if by.Confirms != nil {
+		var err error
+		if submission, err = by.Confirms(j, &request); err != nil {
 			a.deny("%s", err.Error())
 			return
 		}
@@ -83,6 +85,7 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 	}
 	version := j.Version
 	c.replace(now, j, next)
+	j.Submission = submission
 	c.changed(j)
 	if r.Has("-h") {
 		c.holdJob(by, t, r.Holds, said)

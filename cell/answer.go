@@ -18,8 +18,9 @@ type Caller struct {
 	// Submission stays with the job that the caller submits: a name of the submission that the execution side
 	// knows. The cell does not look at it.
 	Submission string
-	// Alters, if it is not nil, may refuse what the caller changes of a job.
-	Alters func(was, is *submit.Request) error
+	// Confirms, if it is not nil, may refuse what a job is changed to, or a copy of it. It returns the Submission of
+	// the changed job or the copy.
+	Confirms func(j *Job, is *submit.Request) (submission string, err error)
 }
 
 // Origin describes the place of a submission for the execution side and qstat -j. The cell stores

@@ -79,6 +79,12 @@ func (c *Cell) resubmit(now int64, by Caller, j *Job, v Verified, holds submit.H
 	if err := c.admit(now, by, next); err != nil {
 		return err
 	}
+	if by.Confirms != nil {
+		var err error
+		if next.Submission, err = by.Confirms(j, v.Request); err != nil {
+			return err
+		}
+	}
 	if submitted, err := c.validate(now, next, a); err != nil || !submitted {
 		return err
 	}

@@ -121,6 +121,10 @@ func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
 	if in.Confirming = m.host.Submissions != ""; in.Confirming && q.Confirmed != "" {
 		in.Confirmation = &command.Confirmation{Key: q.Confirmed, Digest: q.Digest}
 	}
+	for _, a := range q.Amended {
+		in.Amended = append(in.Amended, command.Amended{Job: a.Job, Confirmation: command.Confirmation{Key: a.Key, Digest: a.Digest}})
+	}
+	in.IsSession = func(job uint32) bool { return m.terminals[job] != nil }
 	in.Edited, in.Defaults = q.Edited, m.defaults(q.Name)
 	if q.Verified {
 		in.Corrections = []submit.Correction{}
@@ -224,6 +228,12 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 	changed := len(r.Writes) > 0 && m.change(r, x, a)
 	if r.Confirm {
 		x.result.Confirm = api.Text(m.host.Submissions)
+		x.result.Amend, err = amendments(r.Amend)
+		if err != nil {
+			m.seen.forget(x)
+			x.finish(err)
+			return
+		}
 	}
 	if r.Edit == nil && r.Verify == nil && !r.Confirm {
 		a.done(x.result, len(r.Writes) > 0, changed)
@@ -263,6 +273,18 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 		}
 		x.finish(err)
 	})
+}
+
+// amendments are the jobs to be confirmed, as they travel.
+func amendments(list []command.Amendment) (to []api.Amend, err error) {
+	for _, a := range list {
+		text, err := json.Marshal(a.Submission)
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, api.Amend{Job: a.Job, UID: uint32(a.UID), Key: a.Key, Submission: text})
+	}
+	return to, nil
 }
 
 // commandAnswer returns the result of a command in the form of the API.

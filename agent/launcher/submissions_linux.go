@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -133,18 +134,52 @@ func (s *Submissions) read(name string) (string, error) {
 	return string(buffer[:n]), nil
 }
 
+// errClaim says that the key or the digest of a claim is invalid.
+var errClaim = errors.New("invalid claim of a submission: expected a key of 1 to 32 letters and digits, and a digest of 43 characters")
+
 // Add records a submission of a user on the disk. It may be repeated.
 func (s *Submissions) Add(uid uint32, key, digest string) error {
 	if !submission.ValidKey(key) || !submission.ValidDigest(digest) {
-		return errors.New("invalid claim of a submission: expected a key of 1 to 32 letters and digits, and a digest of 43 characters")
+		return errClaim
 	}
-	if err := s.add(uid, entryName(uid, key), digest); err != nil {
+	if err := s.add(uid, entryName(uid, key), digest, 0); err != nil {
 		return err
 	}
 	return os.NewSyscallError("fsync", unix.Fsync(s.fd()))
 }
 
-func (s *Submissions) add(uid uint32, name, digest string) error {
+// Amend records that a user has changed or copied an earlier submission, on the disk. A changed job remains one job:
+// Amend binds both submissions to its number. errors.Is(err, fs.ErrNotExist) if there
+// is no such submission.
+func (s *Submissions) Amend(uid uint32, key, digest string, of *claim.Source, number int) error {
+	switch {
+	case !submission.ValidKey(key) || !submission.ValidDigest(digest) || !submission.ValidKey(of.Key):
+		return errClaim
+	case number < 0 || number > math.MaxInt32:
+		return fmt.Errorf("invalid claim of a submission: there is no job %d", number)
+	case number > 0 && of.UID != uid:
+		return fmt.Errorf("user ID %d cannot change a job of user ID %d", uid, of.UID)
+	}
+	was, err := s.Find(of.UID, of.Key)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot find the submission of the job: %w", err)
+	case was != of.Digest:
+		return errors.New("the daemon says something else of the job than its owner has submitted")
+	}
+	if number > 0 {
+		if err := s.Bind(uid, of.Key, number); err != nil {
+			return err
+		}
+	}
+	if err := s.add(uid, entryName(uid, key), digest, number); err != nil {
+		return err
+	}
+	return os.NewSyscallError("fsync", unix.Fsync(s.fd()))
+}
+
+// add makes an entry, for one job unless number is 0.
+func (s *Submissions) add(uid uint32, name, digest string, number int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.count[uid] >= mostSubmissionsEach {
@@ -152,6 +187,11 @@ func (s *Submissions) add(uid uint32, name, digest string) error {
 	}
 	if s.all >= mostSubmissions {
 		return fmt.Errorf("all users together have %d jobs already, and cannot submit more", mostSubmissions)
+	}
+	if number > 0 { // before the entry is there, so that the front cannot choose another job
+		if err := s.bind(name, number); err != nil {
+			return err
+		}
 	}
 	switch err := unix.Symlinkat(digest, s.fd(), name); {
 	case errors.Is(err, unix.EEXIST):
@@ -189,7 +229,12 @@ var errBound = errors.New("its submission is that of another job")
 // does not wait for the disk: after a power loss, an attacker who controls the front could start
 // the job again under another number.
 func (s *Submissions) Bind(uid uint32, key string, number int) error {
-	name, text := entryName(uid, key)+suffixBound, strconv.Itoa(number)
+	return s.bind(entryName(uid, key), number)
+}
+
+// bind makes the link that binds an entry to a job.
+func (s *Submissions) bind(entry string, number int) error {
+	name, text := entry+suffixBound, strconv.Itoa(number)
 	err := unix.Symlinkat(text, s.fd(), name)
 	if !errors.Is(err, unix.EEXIST) {
 		return os.NewSyscallError("symlinkat", err)
@@ -430,15 +475,17 @@ func (d *Desk) admit(uid uint32, stranger bool) error {
 // else.
 func (d *Desk) take(c *conn, uid uint32, refused error) {
 	greeting := claim.Greeting{Version: claim.Version}
+	// Root has no jobs, but may change those of others.
+	root := uid == 0
 	err := refused
-	if err == nil {
+	if err == nil || root {
 		greeting.Requests, err = d.request()
 	}
 	if err != nil {
 		greeting.Error = err.Error()
 	}
 	hello, err := json.Marshal(&greeting)
-	if err != nil || c.file.SetDeadline(time.Now().Add(claimTime)) != nil || c.write(hello) != nil || refused != nil {
+	if err != nil || c.file.SetDeadline(time.Now().Add(claimTime)) != nil || c.write(hello) != nil || refused != nil && !root {
 		return
 	}
 	const most = 1 << 10
@@ -452,8 +499,11 @@ func (d *Desk) take(c *conn, uid uint32, refused error) {
 	if err == nil && q.Version != claim.Version {
 		err = fmt.Errorf("version %d, expected %d", q.Version, claim.Version)
 	}
+	if err == nil && q.For == nil {
+		err = refused
+	}
 	if err == nil {
-		err = d.submissions.Add(uid, q.Key, q.Digest)
+		err = d.note(uid, &q)
 	}
 	reply := claim.Reply{}
 	if err != nil {
@@ -462,6 +512,23 @@ func (d *Desk) take(c *conn, uid uint32, refused error) {
 	if b, err := json.Marshal(&reply); err == nil {
 		_ = c.write(b)
 	}
+}
+
+// note records a claim of a user.
+func (d *Desk) note(uid uint32, q *claim.Claim) error {
+	if q.For != nil {
+		if uid != 0 || q.Of == nil || q.Of.UID != *q.For || q.Job == 0 {
+			return errors.New("only root can change jobs of other users, and nobody can submit jobs for them")
+		}
+		uid = *q.For
+	}
+	if q.Of == nil {
+		if q.Job != 0 {
+			return errors.New("a new job has no number")
+		}
+		return d.submissions.Add(uid, q.Key, q.Digest)
+	}
+	return d.submissions.Amend(uid, q.Key, q.Digest, q.Of, q.Job)
 }
 
 // mostRequests is the size of the longest sge_request in bytes: it has to fit into a message, in base64.

@@ -407,6 +407,60 @@ func TestSubmissions(t *testing.T) {
 	}
 }
 
+// TestAmend: what a user has changed remains one job, a copy is another one, and a front that was captured can have
+// neither of something that the owner has not submitted.
+func TestAmend(t *testing.T) {
+	w, s := newStrictWorld(t)
+	of := func(o *order) *claim.Source {
+		return &claim.Source{UID: w.owner.UID, Key: o.key, Digest: o.claim.Digest(o.key)}
+	}
+	was := w.order(s, "was", job.ID{Job: 7})
+	id := was.plan.Description.ID
+	altered := was.claim
+	altered.Name = "other"
+	digest := altered.Digest("is")
+	lie := was.claim
+	lie.Args = []submission.Text{"-c", "id"}
+	for name, c := range map[string]struct {
+		uid    uint32
+		key    string
+		of     *claim.Source
+		number int
+		want   string
+	}{
+		"something that was not submitted": {w.owner.UID, "is", &claim.Source{UID: w.owner.UID, Key: "was", Digest: lie.Digest("was")}, 7, "something else"},
+		"a key that there is not":          {w.owner.UID, "is", &claim.Source{UID: w.owner.UID, Key: "x", Digest: digest}, 7, "cannot find"},
+		"a key that leads up":              {w.owner.UID, "is", &claim.Source{UID: w.owner.UID, Key: "../x", Digest: digest}, 7, "invalid claim"},
+		"a new key that leads up":          {w.owner.UID, "../is", of(was), 7, "invalid claim"},
+		"a job of another user":            {w.owner.UID - 1, "is", of(was), 7, "cannot change"},
+		"a number that there is not":       {w.owner.UID, "is", of(was), -1, "there is no job"},
+	} {
+		if err := s.Rules.Submissions.Amend(c.uid, c.key, digest, c.of, c.number); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
+		}
+	}
+	if err := s.Rules.Submissions.Amend(w.owner.UID, "is", digest, of(was), 7); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Rules.Submissions.Amend(w.owner.UID, "again", digest, of(was), 8); err == nil {
+		t.Error("the front has made two jobs of one")
+	}
+	is := w.order(s, "is0", job.ID{Job: 8}, "-N", "other")
+	is.key = "is"
+	w.refusedWith("the changed job under another number", w.prepare(is), "that of another job")
+	w.refusedWith("the job as it was under another number", w.prepare(w.order(s, "was", job.ID{Job: 8})), "that of another job")
+	is = w.order(s, "is1", id, "-N", "other")
+	is.key = "is"
+	if err := w.prepare(is); err != nil {
+		t.Error(err)
+	}
+	for _, number := range []int{0, 7} { // before and after the start
+		if err := s.Rules.Submissions.Amend(w.owner.UID, fmt.Sprint("next", number), digest, &claim.Source{UID: w.owner.UID, Key: "is", Digest: digest}, number); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestKeep: looking for old submissions keeps no user waiting, and one that is claimed again is not old.
 func TestKeep(t *testing.T) {
 	testenv.Require(t, testenv.Root)
@@ -494,16 +548,37 @@ func TestDesk(t *testing.T) {
 		t.Errorf("the default options are %q", c.Greeting.Requests)
 	}
 	digest := (&submission.Submission{}).Digest("a")
-	if err := c.Claim("a", digest); err != nil {
+	if err := c.Claim(&claim.Claim{Key: "a", Digest: digest}); err != nil {
 		t.Error(err)
 	}
 	if got, err := s.Find(0, "a"); err != nil || got != digest {
 		t.Errorf("%q, %v", got, err)
 	}
-	if err := dial().Claim("a/b", digest); err == nil || !strings.Contains(err.Error(), "invalid claim") {
+	if err := dial().Claim(&claim.Claim{Key: "a/b", Digest: digest}); err == nil || !strings.Contains(err.Error(), "invalid claim") {
 		t.Errorf("a key that is none: %v", err)
 	}
-	if err := dial().Claim("b", strings.Repeat("x", 2000)); err == nil {
+	alice, bob := uint32(1000), uint32(1001)
+	of := &claim.Source{UID: alice, Key: "a", Digest: digest}
+	if err := s.Add(alice, "a", digest); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		claim claim.Claim
+		want  string
+	}{
+		"a change of root":                {claim.Claim{Key: "c", Digest: digest, Of: of, Job: 5, For: &alice}, ""},
+		"a copy of root":                  {claim.Claim{Key: "d", Digest: digest, Of: of}, ""},
+		"a new job for somebody":          {claim.Claim{Key: "e", Digest: digest, For: &alice}, "only root"},
+		"a copy for somebody":             {claim.Claim{Key: "e", Digest: digest, Of: of, For: &alice}, "only root"},
+		"a change of one for another one": {claim.Claim{Key: "e", Digest: digest, Of: of, Job: 5, For: &bob}, "only root"},
+		"a change of another user":        {claim.Claim{Key: "e", Digest: digest, Of: of, Job: 5}, "cannot change a job of user ID 1000"},
+		"a new job with a number":         {claim.Claim{Key: "e", Digest: digest, Job: 5}, "has no number"},
+	} {
+		if err := dial().Claim(&c.claim); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, expected %q", name, err, c.want)
+		}
+	}
+	if err := dial().Claim(&claim.Claim{Key: "b", Digest: strings.Repeat("x", 2000)}); err == nil {
 		t.Error("a claim that is too long was accepted")
 	}
 }
@@ -534,7 +609,8 @@ func TestStrangersAtTheDesk(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- d.Serve(context.Background()) }()
 		conn, err := claim.Dial(t.Context(), filepath.Join(spool.Path(), claim.SocketName))
-		if err == nil {
+		if err == nil { // root may change jobs of others
+			err = conn.Claim(&claim.Claim{Key: "a", Digest: (&submission.Submission{}).Digest("a")})
 			conn.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -55,6 +55,10 @@ type Input struct {
 	// client has not been asked yet.
 	Confirming   bool
 	Confirmation *Confirmation
+	// Amended are the confirmations that Result.Amend has asked for, nil where the client has not been asked.
+	Amended []Amended
+	// IsSession reports whether a job is interactive; nil for none.
+	IsSession func(job uint32) bool
 	// Terminal says that standard error is a terminal. Messages may then contain more than Grid
 	// Engine prints.
 	Terminal bool
@@ -97,6 +101,8 @@ type Result struct {
 	// Confirm asks the caller to have the job confirmed and to run the same command again with
 	// Input.Confirmation. Until then the command has neither printed nor changed anything.
 	Confirm bool
+	// Amend are the jobs to be confirmed where the command changes or copies jobs: then Input.Amended is wanted.
+	Amend []Amendment
 	// Writes are changes of the configuration directory, as qconf.Load reads it. The caller makes
 	// them durable and passes Cluster, the configuration after these changes, to the cell
 	// (cell.Cell, Reconfigure). Nil means no change.

@@ -2,7 +2,9 @@ package command
 
 import (
 	"errors"
+	"slices"
 
+	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/submit"
 )
@@ -57,14 +59,122 @@ func (x *call) confirmed(r *submit.Request) error {
 	return nil
 }
 
-// errConfirmed is why a job is not altered.
-var errConfirmed = errors.New("denied: with --front-user, qalter cannot change what the job runs, its environment, files or limits; delete the job and submit it again")
+// Amendment is a job that is changed or copied, and that the user has to confirm to the launcher again.
+type Amendment struct {
+	Job uint32
+	// UID is the owner, who has confirmed the job as it is: Key and Submission.
+	UID        int
+	Key        string
+	Submission *submission.Submission
+}
 
-// alters refuses changes of values that users confirm to the launcher.
-func alters(was, is *submit.Request) error {
-	const key = "0" // any
-	if submission.Of(was, "", nil).Digest(key) != submission.Of(is, "", nil).Digest(key) {
-		return errConfirmed
+// Amended is what the user has told the launcher about such a job.
+type Amended struct {
+	Job uint32 // that of the Amendment
+	Confirmation
+}
+
+// Amend returns what a submission becomes by a command line: a change by qalter, a copy by qresub. It returns nil for
+// a line that has no such effect: what is wrong with it is for Run to say.
+func Amend(in *Input, was *submission.Submission) *submission.Submission {
+	next := *was
+	switch in.Name {
+	case "qalter":
+		r, err := submit.ParseAlteration(in.submission(""))
+		if err != nil || r.Help {
+			return nil
+		}
+		next.Alter(r)
+	case "qresub":
+		next.Directory, next.Origin, next.Interactive = submission.Text(in.Dir), submission.Texts(submit.Origin(in.Environment)), false
+	default:
+		return nil
 	}
-	return nil
+	return &next
+}
+
+// same reports whether two submissions have the same digests.
+func same(a, b *submission.Submission) bool {
+	const key = "0" // any
+	return a.Digest(key) == b.Digest(key)
+}
+
+// submitted describes a job of the cell with a request.
+func (x *call) submitted(j *cell.Job, r *submit.Request) *submission.Submission {
+	of, origin := submission.Of, cell.Origin{}
+	if x.in.IsSession != nil && x.in.IsSession(j.ID()) {
+		of = submission.OfInteractive
+	}
+	if j.Origin != nil {
+		origin = *j.Origin
+	}
+	s := of(r, origin.Directory, origin.Environment)
+	if sum, is := j.ScriptBeside(); is {
+		s.Script = sum
+	}
+	return s
+}
+
+// amendment asks for the confirmation of a job that is changed or copied.
+func (x *call) amendment(j *cell.Job) {
+	a := Amendment{Job: j.ID(), Key: j.Submission, Submission: x.submitted(j, j.Request())}
+	if j.Origin != nil {
+		a.UID = j.Origin.UID
+	}
+	x.result.Confirm, x.result.Amend = true, append(x.result.Amend, a)
+}
+
+// mayAmend reports whether the caller can confirm a change of a job: the owner, or root.
+func (x *call) mayAmend(j *cell.Job) bool {
+	by := x.caller().Origin
+	return by != nil && (by.UID == 0 || j.Origin != nil && by.UID == j.Origin.UID)
+}
+
+// Why jobs are not changed or copied.
+var (
+	errAmended  = errors.New("denied: it is not what the command has told the launcher of: the job has changed meanwhile, or the site has a jsv_url that changes jobs")
+	errNotOwner = errors.New("denied: with --front-user only the owner of a job or root can change what the job runs, its environment, files or limits")
+)
+
+// altering looks for jobs that qalter changes so that the user has to confirm them, and changes nothing.
+func (x *call) altering(j *cell.Job, is *submit.Request) (string, error) {
+	if x.mayAmend(j) && !same(x.submitted(j, j.Request()), x.submitted(j, is)) {
+		x.amendment(j)
+	}
+	return "", errAmended
+}
+
+// altered refuses a change that the user has not confirmed.
+func (x *call) altered(j *cell.Job, is *submit.Request) (string, error) {
+	next := x.submitted(j, is)
+	switch {
+	case same(x.submitted(j, j.Request()), next):
+		return j.Submission, nil
+	case !x.mayAmend(j):
+		return "", errNotOwner
+	}
+	return x.amended(j, next)
+}
+
+// copied refuses a copy that the user has not confirmed.
+func (x *call) copied(j *cell.Job, is *submit.Request) (string, error) {
+	by := x.caller().Origin
+	next := submission.Of(is, by.Directory, by.Environment)
+	if sum, beside := j.ScriptBeside(); beside && is.Script == nil {
+		next.Script = sum
+	}
+	return x.amended(j, next)
+}
+
+// amended uses up a confirmation of a job.
+func (x *call) amended(j *cell.Job, next *submission.Submission) (string, error) {
+	i := slices.IndexFunc(x.in.Amended, func(a Amended) bool {
+		return a.Job == j.ID() && submission.ValidKey(a.Key) && next.Digest(a.Key) == a.Digest
+	})
+	if i < 0 {
+		return "", errAmended
+	}
+	key := x.in.Amended[i].Key
+	x.in.Amended = slices.Delete(slices.Clone(x.in.Amended), i, i+1)
+	return key, nil
 }

@@ -41,7 +41,14 @@ func (x *call) qalter() {
 	}
 	by := x.in.By
 	if x.in.Confirming {
-		by.Alters = alters
+		if x.in.Amended == nil {
+			by.Confirms = x.altering
+			x.cell.Alter(x.now, by, r) // all is refused
+			if x.result.Confirm {
+				return
+			}
+		}
+		by.Confirms = x.altered
 	}
 	x.answer(x.cell.Alter(x.now, by, r))
 }

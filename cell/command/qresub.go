@@ -20,10 +20,6 @@ func (x *call) qresub() {
 	if !ok {
 		return
 	}
-	if x.in.Confirming {
-		x.fail(exitRefused, "qresub cannot be used with --front-user yet: submit the job again")
-		return
-	}
 	var holds submit.HoldChange
 	if letters, ok := l.last("-h"); ok {
 		var err error
@@ -44,11 +40,18 @@ func (x *call) qresub() {
 		x.nothing()
 		return
 	}
+	by := x.caller()
+	if x.in.Confirming {
+		if x.in.Amended == nil && x.copies(jobs) {
+			return
+		}
+		by.Confirms = x.copied
+	}
 	verified, ok := x.verifiedCopies(jobs)
 	if !ok {
 		return
 	}
-	a := x.cell.Resubmit(x.now, x.caller(), jobs, holds, verified)
+	a := x.cell.Resubmit(x.now, by, jobs, holds, verified)
 	x.result.Job = a.ID
 	x.answer(a)
 	if x.result.Exit != 0 {
@@ -62,6 +65,17 @@ func (x *call) qresub() {
 			x.result.Exit = exitVerifier
 		}
 	}
+}
+
+// copies asks for the confirmation of copies. It reports whether there is one to be confirmed.
+func (x *call) copies(jobs []submit.JobRange) bool {
+	for _, r := range jobs {
+		id, err := strconv.ParseUint(r.Job, 10, 32)
+		if j := x.cell.Job(uint32(id)); err == nil && j != nil {
+			x.amendment(j)
+		}
+	}
+	return x.result.Confirm
 }
 
 // exitVerifier is for a copy that the verifier of the site refuses (tested).

@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -94,7 +95,7 @@ func Of(r *submit.Request, dir string, origin []string) *Submission {
 	s := &Submission{
 		Command: Text(r.Command), Binary: r.Binary, NoShell: r.NoShell, Login: r.Login, Name: Text(r.Name), Account: Text(r.Account),
 		Join: r.Join, WorkingDir: Text(r.WorkingDir), Array: r.Array, Directory: Text(dir),
-		Args: texts(r.Args), Origin: texts(origin),
+		Args: Texts(r.Args), Origin: Texts(origin),
 		Shell: paths(r.Shell), Input: paths(r.Input), Output: paths(r.Output), Error: paths(r.Error),
 	}
 	if !r.Binary {
@@ -118,13 +119,48 @@ func OfInteractive(r *submit.Request, dir string, origin []string) *Submission {
 	return s
 }
 
+// Alter applies what qalter changes of a job.
+func (s *Submission) Alter(a *submit.Alteration) {
+	is := Of(&a.Request, "", nil)
+	for _, option := range a.Options {
+		switch option {
+		case "-N":
+			if is.Name != "" {
+				s.Name = is.Name
+			}
+		case "-A":
+			s.Account = is.Account
+		case "-cwd", "-wd":
+			s.WorkingDir = is.WorkingDir
+		case "-i":
+			s.Input = is.Input
+		case "-o":
+			s.Output = is.Output
+		case "-e":
+			s.Error = is.Error
+		case "-j":
+			s.Join = is.Join
+		case "-S":
+			s.Shell = is.Shell
+		case "-v", "-V":
+			s.Env = is.Env
+		case "-l":
+			hard := func(r submit.ResourceRequest) bool { return !r.Soft }
+			if list := a.Request.Resources; len(list) == 0 || slices.ContainsFunc(list, hard) {
+				s.Limits = is.Limits
+			}
+		}
+	}
+}
+
 // ScriptSum is Submission.Script of a script.
 func ScriptSum(script []byte) string {
 	sum := sha256.Sum256(script)
 	return hex.EncodeToString(sum[:])
 }
 
-func texts(list []string) (to []Text) {
+// Texts converts strings.
+func Texts(list []string) (to []Text) {
 	for _, s := range list {
 		to = append(to, Text(s))
 	}

@@ -98,8 +98,10 @@ type CommandRequest struct {
 	Corrections []Correction `json:"corrections,omitempty"`
 	// Confirmed and Digest are the key and the digest of the submission that the client has
 	// confirmed to the launcher, if CommandAnswer.Confirm asked for that.
-	Confirmed   string       `json:"confirmed,omitempty"`
-	Digest      string       `json:"digest,omitempty"`
+	Confirmed string `json:"confirmed,omitempty"`
+	Digest    string `json:"digest,omitempty"`
+	// Amended are such keys and digests where CommandAnswer.Amend has asked for them.
+	Amended     []Amended    `json:"amended,omitempty"`
 	Zone        string       `json:"zone,omitempty"` // the user's time zone, in the form of TZ
 	Interactive *Interactive `json:"interactive,omitempty"`
 	// Terminal says that standard error is a terminal: people read it, and no scripts.
@@ -162,6 +164,24 @@ type CommandAnswer struct {
 	// Confirm is the socket of the launcher. The client confirms the job there and sends the same
 	// command again, with Confirmed. Until then the command has changed nothing.
 	Confirm Text `json:"confirm,omitempty"`
+	// Amend are jobs that the command changes or copies, and of which the launcher is to be told: then the same
+	// command again, with Amended.
+	Amend []Amend `json:"amend,omitempty"`
+}
+
+// Amend is a job that was submitted before, with what its owner has told the launcher of it.
+type Amend struct {
+	Job        uint32          `json:"job"`
+	UID        uint32          `json:"uid"` // of the owner
+	Key        string          `json:"key"`
+	Submission json.RawMessage `json:"submission"` // see docs/design/front-and-launcher.md
+}
+
+// Amended is what the launcher was told of such a job.
+type Amended struct {
+	Job    uint32 `json:"job"` // of Amend
+	Key    string `json:"key"`
+	Digest string `json:"digest"`
 }
 
 // WaitRequest asks for the ends of the tasks of a job of the caller, without the first After ends,

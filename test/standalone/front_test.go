@@ -173,6 +173,69 @@ func TestFrontParallel(t *testing.T) {
 	m.refusedNothing()
 }
 
+// TestFrontAltered: with two processes owners and root change what jobs run, and users copy jobs; what they change is
+// what runs then.
+func TestFrontAltered(t *testing.T) {
+	t.Parallel()
+	m := newFront(t, 4)
+	out := m.open("out")
+	m.write("job.sh", "#!/bin/sh\nprintf '%s|' $JOB_NAME $MINE $SGE_TASK_ID \"$(ulimit -f)\"\n#"+strings.Repeat("x", 10_000)+"\n") // stored beside its record
+	users := someUsers(t, 2)
+	u, other := users[0], users[1]
+	m.args = append(m.args, "--manager", other.Username)
+	m.start()
+	submit := func(args ...string) string {
+		t.Helper()
+		r := m.as(u, "qsub", append([]string{"-terse", "-wd", "/", "-h", "-o", out + "/wrong", "-j", "y", "-v", "MINE=a"}, args...)...)
+		id, _, _ := strings.Cut(strings.TrimSpace(r.stdout), ".")
+		if r.status != 0 || id == "" {
+			t.Fatalf("qsub: %+v", r)
+		}
+		return id
+	}
+	id, array, stays := submit("job.sh"), submit("-t", "2", "job.sh"), submit("-N", "stays", "job.sh")
+	for _, c := range []struct {
+		who  *user.User
+		args []string
+	}{
+		{u, []string{"-N", "is", "-v", "MINE=b", id, array}},
+		{u, []string{"-o", out + "/$JOB_NAME", "-l", "h_fsize=1G", "-u", u.Username}},
+		{nil, []string{"-l", "h_fsize=2G", "-A", "x", id}},
+		{u, []string{"-p", "-5", "-l", "h_fsize=2G,arch=*", id}},
+	} {
+		var r result
+		if c.who == nil {
+			r = m.root("qalter", c.args...)
+		} else {
+			r = m.as(c.who, "qalter", c.args...)
+		}
+		if r.status != 0 {
+			t.Errorf("qalter %q: %+v", c.args, r)
+		}
+	}
+	if r := m.as(other, "qalter", "-N", "x", id); r.status == 0 || !strings.Contains(r.stdout, "only the owner of a job or root") {
+		t.Errorf("qalter of a manager: %+v", r)
+	}
+	if r := m.as(other, "qalter", "-p", "-6", id); r.status != 0 {
+		t.Errorf("qalter -p of a manager: %+v", r)
+	}
+	r := m.as(u, "qresub", array, stays)
+	if r.status != 0 {
+		t.Errorf("qresub: %+v", r)
+	}
+	for n := range 5 { // one after the other
+		m.root("qrls", strconv.Itoa(n+1))
+		m.until("the job has left", func() bool { return len(m.records(strconv.Itoa(n+1))) == 1 })
+	}
+	m.until("all jobs are in the accounting", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+	for name, want := range map[string]string{"is": "is|b|undefined|4194304|is|b|2|2097152|is|b|2|2097152|", "stays": "stays|a|undefined|2097152|stays|a|undefined|2097152|"} {
+		if said := strings.Join(lines(t, filepath.Join(out, name)), ""); said != want {
+			t.Errorf("%s: the jobs have said %q, expected %q", name, said, want)
+		}
+	}
+	m.refusedNothing()
+}
+
 func lastLine(text string) string {
 	list := strings.Split(strings.TrimSpace(text), "\n")
 	return list[len(list)-1]
@@ -291,19 +354,6 @@ func TestFrontSubmissions(t *testing.T) {
 		}
 	}
 
-	id := submitted("-h", "job.sh")
-	if r := m.as(u, "qalter", "-p", "-5", "-l", "arch=*", id); r.status != 0 {
-		t.Errorf("qalter -p: %+v", r)
-	}
-	for _, args := range [][]string{{"-o", "/tmp/x"}, {"-v", "A=1"}, {"-l", "h_rt=10"}, {"-S", "/bin/bash"}, {"-N", "x"}} {
-		if r := m.as(u, "qalter", append(args, id)...); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "--front-user") {
-			t.Errorf("qalter %q: %+v", args, r)
-		}
-	}
-	if r := m.as(u, "qresub", id); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "--front-user") {
-		t.Errorf("qresub: %+v", r)
-	}
-	m.as(u, "qdel", id)
 	if r := m.as(u, "qsub", "-o", "x:y:z", "nosuchscript"); r.status == 0 || strings.Contains(r.stderr, "launcher") {
 		t.Errorf("qsub of nothing: %+v", r)
 	}

@@ -43,6 +43,20 @@ type Claim struct {
 	Version int    `json:"version"`
 	Key     string `json:"key"`
 	Digest  string `json:"digest"`
+	// Of is the submission that a command has changed or copied, as the front has shown it to the command; nil for a
+	// new one. The launcher refuses the claim if the owner has submitted something else.
+	Of *Source `json:"of,omitempty"`
+	// Job is the number of the job that was changed; 0 for a new job. Both submissions are good for this job alone.
+	Job int `json:"job,omitempty"`
+	// For is the owner of the job where root changes it; nil for the user who sends the claim.
+	For *uint32 `json:"for,omitempty"`
+}
+
+// Source names a submission that the launcher has: its user, key and digest.
+type Source struct {
+	UID    uint32 `json:"uid"`
+	Key    string `json:"key"`
+	Digest string `json:"digest"`
 }
 
 // Reply is the answer to a claim: an error, or nothing.
@@ -155,8 +169,9 @@ func (c *Conn) read(v any) error {
 }
 
 // Claim hands the launcher the digest of a submission. When it returns nil the launcher has it on the disk.
-func (c *Conn) Claim(key, digest string) error {
-	text, err := json.Marshal(&Claim{Version, key, digest})
+func (c *Conn) Claim(q *Claim) error {
+	q.Version = Version
+	text, err := json.Marshal(q)
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func (c *Command) ask(ctx context.Context, d *api.Client, q *api.CommandRequest,
 			}
 			q.Key, q.Verified = rand.Text(), true
 		case a.Confirm != "":
-			if err := confirm(ctx, q, in, string(a.Confirm)); err != nil {
+			if err := confirm(ctx, q, in, a); err != nil {
 				return nil, err
 			}
 		default:

@@ -3,10 +3,14 @@ package qclient
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/internal/submission/claim"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/submit"
@@ -15,10 +19,25 @@ import (
 // confirm tells the launcher of a daemon of two processes what the user submits, and notes that in the request.
 // The digest is that of what this process reads of the command line: the daemon's word does not count. A launcher
 // that ends meanwhile is told again when it has been started again, under another key.
-func confirm(ctx context.Context, q *api.CommandRequest, in *command.Input, socket string) error {
+func confirm(ctx context.Context, q *api.CommandRequest, in *command.Input, a *api.CommandAnswer) error {
+	if len(a.Amend) == 0 {
+		return patiently(ctx, func() error { return confirmOnce(ctx, q, in, string(a.Confirm)) })
+	}
+	q.Amended = nil
+	for i := range a.Amend {
+		if err := patiently(ctx, func() error { return amend(ctx, q, in, string(a.Confirm), &a.Amend[i]) }); err != nil {
+			return err
+		}
+	}
+	q.Key = rand.Text()
+	return nil
+}
+
+// patiently calls f again while the launcher is being started again.
+func patiently(ctx context.Context, f func() error) error {
 	const pause = 100 * time.Millisecond
 	for end := time.Now().Add(claim.Patience); ; {
-		err := confirmOnce(ctx, q, in, socket)
+		err := f()
 		if !errors.Is(err, claim.ErrEnd) || time.Now().After(end) {
 			return err
 		}
@@ -28,6 +47,37 @@ func confirm(ctx context.Context, q *api.CommandRequest, in *command.Input, sock
 			return ctx.Err()
 		}
 	}
+}
+
+// amend tells the launcher what the user changes of a job, or copies. The launcher compares what the daemon says of the
+// job with what its owner has submitted.
+func amend(ctx context.Context, q *api.CommandRequest, in *command.Input, socket string, a *api.Amend) error {
+	var was submission.Submission
+	if err := json.Unmarshal(a.Submission, &was); err != nil {
+		return fmt.Errorf("cannot read what the daemon says of job %d: %w", a.Job, err)
+	}
+	next := command.Amend(in, &was)
+	if next == nil {
+		return fmt.Errorf("the daemon wants to have job %d confirmed, which %s does not change", a.Job, in.Name)
+	}
+	key := rand.Text()
+	c := &claim.Claim{Key: key, Digest: next.Digest(key), Of: &claim.Source{UID: a.UID, Key: a.Key, Digest: was.Digest(a.Key)}}
+	if in.Name == "qalter" {
+		c.Job = int(a.Job)
+		if os.Geteuid() == 0 {
+			c.For = &a.UID
+		}
+	}
+	launcher, err := claim.Dial(ctx, socket)
+	if err != nil {
+		return err
+	}
+	defer launcher.Close()
+	if err := launcher.Claim(c); err != nil {
+		return fmt.Errorf("job %d: %w", a.Job, err)
+	}
+	q.Amended = append(q.Amended, api.Amended{Job: a.Job, Key: key, Digest: c.Digest})
+	return nil
 }
 
 func confirmOnce(ctx context.Context, q *api.CommandRequest, in *command.Input, socket string) error {
@@ -52,7 +102,7 @@ func confirmOnce(ctx context.Context, q *api.CommandRequest, in *command.Input, 
 	key := rand.Text()
 	digest := command.Submission(&typed, key)
 	if digest != "" { // else the daemon says what is wrong
-		if err := launcher.Claim(key, digest); err != nil {
+		if err := launcher.Claim(&claim.Claim{Key: key, Digest: digest}); err != nil {
 			return err
 		}
 	}
