@@ -6,20 +6,21 @@ import "strings"
 // sge_submit(1) does not describe them. In the original, quotes of both kinds group and are
 // removed. Where the original's reader fails, this package follows the shell: a word ends at the
 // next blank after a closing quote (8.1.9 drops the remaining line), a quote within quotes of the
-// other kind stays, and a # within quotes does not begin a comment. A quote without a closing quote
-// is an ordinary character. There is no escape character.
+// other kind stays, and a # within quotes does not begin a comment. A quote without a closing quote groups
+// up to the end of the line (tested); in the value of an option it is an ordinary character. There is no
+// escape character.
 
 const blanks = " \t\r\n\v\f"
 
-// closing returns the index of the quote that closes the one at s[i], or -1 if s[i] is no quote or
-// has no closing quote.
+// closing returns the index of the quote that closes the one at s[i]: the length of s if it has no closing
+// quote, -1 if s[i] is no quote.
 func closing(s string, i int) int {
 	if s[i] != '"' && s[i] != '\'' {
 		return -1
 	}
 	n := strings.IndexByte(s[i+1:], s[i])
 	if n < 0 {
-		return -1
+		return len(s)
 	}
 	return i + 1 + n
 }
@@ -79,7 +80,7 @@ func splitList(s, separators string) []string {
 		start = end + 1
 	}
 	for i := 0; i < len(s); i++ {
-		if end := closing(s, i); end > 0 {
+		if end := closing(s, i); end > 0 && end < len(s) {
 			i = end
 		} else if strings.IndexByte(separators, s[i]) >= 0 {
 			item(i)
