@@ -176,6 +176,9 @@ func (x *call) changedValue(w way, k *kind, s setting, name, who, current string
 			if w == 'd' && k == queueKind && x.withoutValue(s, g.text) {
 				return "", false
 			}
+			if k == hostKind && !x.ofHost(s, g.text, name) {
+				return "", false
+			}
 			parts[i].text = x.combine(w, splitElements(parts[i].text, separator), splitElements(g.text, separator), s.name, x.listOf(k, name), separator)
 		} else if w != 'd' {
 			parts[i].text = g.text
@@ -185,6 +188,42 @@ func (x *call) changedValue(w way, k *kind, s setting, name, who, current string
 		return joinValue(parts), true
 	}
 	return parts[0].text, true
+}
+
+// ofHost reports whether all elements that are added to a list of a host, or deleted from it, name something
+// that exists, and prints an error about one that does not. load_scaling and usage_scaling take any name (tested).
+func (x *call) ofHost(s setting, text, host string) bool {
+	if text == "" {
+		x.fail(1, "The attribute name (%q) and/or value (%q) is invalid", s.name, text)
+		return false
+	}
+	for _, e := range splitElements(text, ",") {
+		e, _, _ = strings.Cut(e, "=")
+		complaint := ""
+		switch s.name {
+		case "complex_values":
+			if _, ok := x.cluster().Complexes().Find(e); !ok {
+				complaint = "denied: attribute %q is not a complex attribute"
+			}
+		case "report_variables":
+			if _, ok := x.cluster().Complexes().Find(e); !ok {
+				complaint = "unknown resource %q"
+			}
+		case "user_lists", "xuser_lists":
+			if _, err := x.cluster().UserSet(e); err != nil {
+				complaint = "Userset %q does not exist"
+			}
+		case "projects", "xprojects":
+			if _, err := x.cluster().Project(e); err != nil {
+				complaint = "denied: project %q referenced in " + s.name + " of exechost \"" + host + "\" does not exist"
+			}
+		}
+		if complaint != "" && !strings.EqualFold(e, none) {
+			x.fail(1, complaint, e)
+			return false
+		}
+	}
+	return true
 }
 
 // withoutValue prints an error about an element of a list of name=value that has no value. To
