@@ -356,7 +356,7 @@ func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option stri
 		to.Reservation = from.Reservation
 		a.say("%s@%s sets job advance reservation of job %d to %d", by.User, by.Host, id, from.Reservation)
 	case "-ckpt":
-		if _, err := c.cluster.Checkpoint(from.Checkpoint); err != nil {
+		if _, err := c.cluster.Checkpoint(from.Checkpoint); err != nil && from.Checkpoint != "" {
 			return &DeniedError{Text: "denied: checkpointing environment \"" + from.Checkpoint + "\" does not exist", Err: err}
 		}
 		modified(alterRun(option, from, to))

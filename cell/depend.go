@@ -27,6 +27,9 @@ func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 			return denied("denied: job %q may not be its own jobnet predecessor", ref)
 		}
 	}
+	if len(tasks) > 0 && j.asked.Array == nil {
+		return denied("Can only specify \"-hold_jid_ad\" option with an array job (using \"-t\" option)")
+	}
 	found := predecessors{jobs: c.resolve(j, jobs), tasks: c.resolve(j, tasks)}
 	for _, id := range found.tasks {
 		a, b := j.asked.Array, c.jobs[id].asked.Array

@@ -148,6 +148,9 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 	if err := c.checkReservation(by, j); err != nil {
 		return err
 	}
+	if strings.Contains(r.CheckpointWhen, "n") && (r.Checkpoint != "" || r.CheckpointWhen != "n") {
+		return denied("job rejected: checkpointing with \"-c n\" requested")
+	}
 	if r.Checkpoint == "" && (r.CheckpointInterval != 0 || strings.Trim(r.CheckpointWhen, "n") != "") {
 		return denied("checkpointing denied") // there is nothing to do it with
 	}

@@ -118,7 +118,7 @@ func parseJobRange(item string) (JobRange, error) {
 	number, tasks, dotted := strings.Cut(item, ".")
 	r := JobRange{Job: number}
 	missing := dotted && (tasks == "" || strings.HasSuffix(tasks, "-") || strings.HasSuffix(tasks, ":"))
-	if strings.Trim(number, "0123456789") != "" || strings.Trim(tasks, "0123456789-:") != "" || missing {
+	if n, err := strconv.ParseUint(number, 10, 32); err != nil || n == 0 || strings.Trim(tasks, "0123456789-:") != "" || missing {
 		return r, &Error{Where: CommandLine, Value: item, Problem: "invalid job-task identifier, expected a name, a pattern, JOB_ID or JOB_ID.TASKS", Kind: BadJob}
 	}
 	if dotted {

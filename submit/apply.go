@@ -130,6 +130,9 @@ func setProject(b *builder, s setting) error {
 
 func setCheckpoint(b *builder, s setting) error {
 	b.req.Checkpoint = s.value()
+	if s.value() == "" && b.alteration != nil {
+		return nil // qalter -ckpt '' takes the environment away (tested)
+	}
 	return b.nameOrNone(s.value(), checkObject)
 }
 

@@ -34,6 +34,20 @@ type commandLine struct {
 	args       []string
 }
 
+// binary returns "-b" if the command line has -b y, else "".
+func (l *commandLine) binary() (option string) {
+	for _, s := range l.settings {
+		if s.option.Name != "-b" {
+			continue
+		}
+		option = ""
+		if yes, err := yesNo(s.value()); err == nil && yes {
+			option = "-b"
+		}
+	}
+	return option
+}
+
 // commandLine reads options up to the script or command; what follows that
 // belongs to the job, whatever it looks like (tested). "--" ends the options of
 // a job whose script comes from standard input, and so does "-", which the
@@ -51,7 +65,7 @@ func (p *parser) commandLine() (commandLine, error) {
 		case !strings.HasPrefix(word, "-"):
 			line.hasCommand, line.command, line.args = true, word, args[1:]
 			if word == "" && p.command != Qalter {
-				return line, &Error{Where: CommandLine, Problem: "the command is an empty string"}
+				return line, &Error{Where: CommandLine, Option: line.binary(), Problem: "the command is an empty string", Kind: EmptyCommand}
 			}
 			if err := checkString(word); err != nil {
 				return line, &Error{Where: CommandLine, Problem: "the command: " + err.Error()}

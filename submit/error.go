@@ -36,6 +36,7 @@ const (
 	BadJob         // Value begins like a job number, but is neither one nor JOB_ID.TASKS
 	NoJobs         // Value, a list of jobs, is empty
 	BadName        // the job would be named after its command, Value, which is not a valid name
+	EmptyCommand   // the command or script is an empty word; Option is -b if the command line has it
 )
 
 // Error returns "where:line: "option value": problem".

@@ -2,6 +2,7 @@ package submit
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/execd-project/execd/job"
@@ -79,13 +80,17 @@ func setEnd(b *builder, s setting) (err error) {
 	return err
 }
 
+// setDuration reads -d. Like no -d at all, 0 and INFINITY are no duration (tested).
 func setDuration(b *builder, s setting) error {
 	seconds, err := quantity.Time(s.value())
 	if err != nil {
 		return err
 	}
-	if seconds == 0 || seconds > uint64(maxTask) {
-		return errors.New("the duration is not a finite time above 0")
+	switch {
+	case seconds == quantity.Infinity:
+		seconds = 0
+	case seconds > uint64(maxTask):
+		return errors.New("the duration is not a time of at most " + strconv.Itoa(maxTask) + " seconds")
 	}
 	b.reservation.Duration = time.Duration(seconds) * time.Second
 	return nil

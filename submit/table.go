@@ -134,7 +134,7 @@ func lookup(command Commands, name string) *Option {
 
 // table is constant. Its rows follow sge_submit(1), OPTIONS.
 var table = [...]Option{
-	{Name: "-@", Args: "file", Values: 1, Commands: everywhere &^ Qalter, Repeat: Accumulates, Help: "read options from a file"},
+	{Name: "-@", Args: "file", Values: 1, Commands: everywhere, Repeat: Accumulates, Help: "read options from a file"},
 	{Name: "-a", Args: "date_time", Values: 1, Commands: Qsub | Qalter | Qrsub, Treatment: Noted, Help: "not to be started before [[CC]YY]MMDDhhmm[.SS]", apply: setStart},
 	{Name: "-ac", Args: "name[=value],...", Values: 1, Commands: everywhere, Treatment: Noted, Repeat: Accumulates, Help: "add to the job's context", apply: setContext},
 	{Name: "-ar", Args: "ar_id", Values: 1, Commands: everywhere, Treatment: Noted, Help: "run in an advance reservation", apply: setReservation},

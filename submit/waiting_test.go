@@ -255,7 +255,7 @@ func TestReservation(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for line, want := range map[string]string{
-		"-d 0": "the duration is not a finite time above 0", "-d x": "x", "-e x": "expected [[CC]YY]MMDDhhmm[.SS]", "-t 1-5": "unknown option",
+		"-d 2147483648": "the duration is not a time of at most", "-d x": "x", "-e x": "expected [[CC]YY]MMDDhhmm[.SS]", "-t 1-5": "unknown option",
 		"-d 5 job": "a reservation has no command", "-w p": "expected one of e, v", "-he maybe": "neither y[es] nor n[o]", "-u ,": "no user is named",
 		"-u a:b": "is not a name of a user", "-hold_jid 3": "unknown option",
 	} {

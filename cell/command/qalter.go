@@ -10,7 +10,13 @@ import (
 )
 
 // qalter is qalter(1).
-var qalter = command{name: "qalter", derived: submitOptions(submit.Qalter), usage: "[options] {job_task_list | -u user_list} [- job_args]", run: (*call).qalter}
+var qalter = command{name: "qalter", derived: submitOptions(submit.Qalter), usage: "[options] {job_task_list | -u user_list} [- job_args]", run: (*call).qalter, needs: needsAlteration}
+
+// needsAlteration finds the files that -@ of qalter names, which the manual does not mention (tested).
+func needsAlteration(in *Input, w *wanted) {
+	// What is wrong with the options is for Run to say.
+	_, _ = submit.ParseAlteration(in.collecting("", w))
+}
 
 func (x *call) qalter() {
 	if len(x.in.Args) == 0 {

@@ -112,6 +112,9 @@ func (x *call) modify(option string, operands []string, force bool) {
 
 // isJobs reports whether an operand of qmod is a list of job numbers.
 func isJobs(o string) bool {
+	if o != "" && strings.Trim(o, "0123456789") == "" {
+		return true // 0, too, which is refused
+	}
 	jobs, err := submit.ParseJobRanges([]string{o})
 	for _, j := range jobs {
 		if strings.Trim(j.Job, "0123456789") != "" {

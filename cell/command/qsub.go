@@ -112,10 +112,13 @@ func needsRequest(in *Input, w *wanted, command submit.Commands) {
 	_, _ = submit.Parse(s)
 }
 
-// collecting returns input for package submit that records the files it asks for.
+// collecting returns input for package submit that records the files it asks for. Without requests, no default
+// options are read.
 func (in *Input) collecting(requests string, w *wanted) submit.Input {
-	for _, name := range in.requestFiles(requests) {
-		w.want(in, name, false)
+	if requests != "" {
+		for _, name := range in.requestFiles(requests) {
+			w.want(in, name, false)
+		}
 	}
 	s := in.submission(requests)
 	s.ReadOptions = func(name string, nested bool) ([]byte, error) {

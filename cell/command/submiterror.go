@@ -43,6 +43,11 @@ func (x *call) submitError(err error) {
 	}
 	switch e.Kind {
 	case submit.UnknownOption:
+		if x.in.Name == "qalter" && e.Value == "-uall" { // (tested)
+			x.fail(exitUnknownOption, "Unknown option %s", e.Value)
+			x.warn("")
+			return
+		}
 		x.fail(exitUsage, "%sinvalid option argument %q", prefix, e.Value)
 		if e.Meant != "" {
 			x.warn("did you mean %s?", e.Meant)
@@ -64,6 +69,8 @@ func (x *call) submitError(err error) {
 		x.fail(exitUsage, "%scommand required for a binary job", prefix)
 	case submit.NoScript, submit.NoOptionFile:
 		x.noScript(err)
+	case submit.EmptyCommand:
+		x.emptyCommand(e)
 	case submit.BadJob, submit.NoJobs:
 		x.badJobs(e)
 	case submit.BadName:
@@ -105,6 +112,19 @@ func (x *call) noScript(err error) {
 		x.fail(exitStdin, cannot+"error reading from file %s", u.name)
 	default:
 		x.fail(exitNoScript, cannot+"error opening %s: %s", u.name, u.reason)
+	}
+}
+
+// emptyCommand says that there is no command: to the original the empty word is the name of a file or, with
+// -b y, of the job.
+func (x *call) emptyCommand(e *submit.Error) {
+	switch {
+	case x.isInteractive():
+		x.fail(exitRefused, "error: %s", e.Problem)
+	case e.Option == "-b":
+		x.refused(errors.New("job rejected cause there is no job_name in the request"))
+	default:
+		x.fail(exitNoScript, "Unable to read script file because of error: error opening : No such file or directory")
 	}
 }
 
@@ -161,6 +181,8 @@ func (x *call) valueError(e *submit.Error, prefix string) {
 	case option == "-binding":
 		x.fail(exitUsage, "%s-binding option contains errors: %s", prefix, e.Problem)
 		return
+	case option == "-d":
+		x.fail(exitRefused, "%sWrong time format %q specified to -d option", prefix, e.Value)
 	case option == "-N" && strings.Contains(e.Value, "/"):
 		x.fail(exitUsage, "%sargument to -N option must not contain / ", prefix)
 		return
@@ -177,7 +199,7 @@ func (x *call) valueError(e *submit.Error, prefix string) {
 		x.wrongRange(e, prefix)
 		return
 	case option == "-ac" || option == "-dc" || option == "-sc":
-		x.fail(exitValue, "%sWrong context list format -ac %q", prefix, e.Value)
+		x.fail(exitValue, "%sWrong context list format %s %q", prefix, option, e.Value)
 	case option == "-v":
 		x.fail(exitValue, "%sWrong variable list format -v %q or environment variable not set", prefix, e.Value)
 	case isList:
@@ -235,8 +257,14 @@ func (x *call) badName(e *submit.Error, name string) {
 		text = "denied: \"" + name + "\" is not a valid object name (cannot start with a digit)"
 	case name == "" && e.Option == "-N" && x.in.Name != "qalter":
 		text = "job rejected cause there is no job_name in the request"
+	case name == "" && e.Option == "-A":
+		text = `NULL pointer passed as object name for "account string"`
 	default:
 		for _, r := range name {
+			if r == '\t' {
+				text = "Tab not allowed in objectname"
+				break
+			}
 			if word, ok := forbidden[r]; ok {
 				text = word + " ('" + string(r) + "') not allowed in objectname"
 				break
