@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -133,6 +134,27 @@ func checkGridEngine() error {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("install bash, iproute2, util-linux and mount: %w", err)
 		}
+	}
+	return nil
+}
+
+// checkOCS looks for what a cell needs of an installation of Open Cluster Scheduler, and for the user
+// that Debian's packages have made.
+func checkOCS() error {
+	root := os.Getenv(OCSEnv)
+	if root == "" {
+		return errors.New("set " + OCSEnv + " to the SGE_ROOT of an installation of Open Cluster Scheduler")
+	}
+	for _, name := range []string{
+		"bin/lx-amd64/sge_qmaster", "bin/lx-amd64/sge_shepherd", "bin/lx-amd64/qsub", "bin/lx-amd64/qconf", "bin/lx-amd64/qstat", "bin/lx-amd64/qmod",
+		"utilbin/lx-amd64/spoolinit", "utilbin/lx-amd64/spooldefaults", "util/resources/centry", "util/resources/usersets",
+	} {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			return fmt.Errorf("%s=%s is no whole installation of Open Cluster Scheduler: %w", OCSEnv, root, err)
+		}
+	}
+	if _, err := user.Lookup("sgeadmin"); err != nil {
+		return fmt.Errorf("install gridengine-common, which makes the user sgeadmin: %w", err)
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ const (
 	ProgramsEnv = "EXECD_TEST_PROGRAMS"
 	// PackagesEnv is the folder where make package has put the packages.
 	PackagesEnv = "EXECD_TEST_PACKAGES"
+	// OCSEnv is the SGE_ROOT of an installation of Open Cluster Scheduler; test/cluster then runs
+	// with it instead of with Debian's Grid Engine.
+	OCSEnv = "EXECD_TEST_OCS"
 )
 
 // A Need is something that a machine has or lacks. Its value is the word used
@@ -50,6 +53,7 @@ type Need string
 const (
 	Root       Need = "root"       // uid 0 that may change users, mount and make namespaces
 	GridEngine Need = "gridengine" // Debian's gridengine-master, -exec and -client
+	OCS        Need = "ocs"        // an installation of Open Cluster Scheduler, which EXECD_TEST_OCS names; no part of CI
 	Cgroup     Need = "cgroup"     // a cgroup hierarchy in which groups can be made
 	Pids       Need = "pids"       // the hierarchy of controller pids of cgroup v1, in which groups can be made
 	VM         Need = "vm"         // the means to start throw-away virtual machines
@@ -83,6 +87,7 @@ const PidsHierarchy = "/sys/fs/cgroup/pids"
 var checks = map[Need]func() error{
 	Root:       checkRoot,
 	GridEngine: checkGridEngine,
+	OCS:        checkOCS,
 	Cgroup:     checkCgroup,
 	Pids:       checkPids,
 	VM:         checkVM,

@@ -70,7 +70,11 @@ type cell struct {
 
 func start(t *testing.T, cfg gridengine.Config) *cell {
 	t.Helper()
-	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	need := testenv.GridEngine
+	if cfg.Installation = os.Getenv(testenv.OCSEnv); cfg.Installation != "" {
+		need = testenv.OCS
+	}
+	testenv.Require(t, testenv.Root, need)
 	if os.Getenv(originalEnv) == "" {
 		cfg.Agent = built(t)
 	}

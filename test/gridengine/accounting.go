@@ -1,6 +1,8 @@
 package gridengine
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +11,9 @@ import (
 )
 
 // A Record is one line of the accounting(5) file under the names that
-// `qacct -j` prints. The values are the file's, without qacct's rounding and
-// units.
+// `qacct -j` of 8.1.9 prints. The values are the file's, without qacct's rounding
+// and units; times are seconds since 1970. Open Cluster Scheduler has
+// more: wallclock, ioops, maxrss, deleted_by.
 type Record map[string]string
 
 // recordFields are the fields of a line in their order.
@@ -65,7 +68,11 @@ func parseRecords(text string) ([]Record, error) {
 		if strings.HasPrefix(line, "#") || !strings.HasSuffix(line, "\n") {
 			continue
 		}
-		r, err := parseRecord(line)
+		parse := parseRecord
+		if strings.HasPrefix(line, "{") {
+			parse = parseJSONRecord
+		}
+		r, err := parse(line)
 		if err != nil {
 			return nil, err
 		}
@@ -74,9 +81,54 @@ func parseRecords(text string) ([]Record, error) {
 	return records, nil
 }
 
+// jsonNames are the names of fields that Open Cluster Scheduler calls otherwise.
+var jsonNames = map[string]string{
+	"job_number": "jobnumber", "task_number": "taskid", "job_name": "jobname", "submission_time": "qsub_time", "ar_submission_time": "ar_sub_time",
+}
+
+// parseJSONRecord reads a line of accounting.jsonl of Open Cluster Scheduler.
+func parseJSONRecord(line string) (Record, error) {
+	var fields map[string]any
+	d := json.NewDecoder(strings.NewReader(line))
+	d.UseNumber()
+	if err := d.Decode(&fields); err != nil {
+		return nil, fmt.Errorf("cannot read accounting line %q: %w", line, err)
+	}
+	r := Record{"arid": "0", "ar_sub_time": "0", "project": "NONE", "granted_pe": "NONE", "pe_taskid": "NONE"}
+	var add func(fields map[string]any) error
+	add = func(fields map[string]any) error {
+		for name, value := range fields {
+			if group, ok := value.(map[string]any); ok {
+				if err := add(group); err != nil {
+					return err
+				}
+				continue
+			}
+			text := fmt.Sprint(value)
+			switch name {
+			case "submission_time", "start_time", "end_time", "ar_submission_time":
+				micros, err := strconv.ParseInt(text, 10, 64)
+				if err != nil {
+					return fmt.Errorf("cannot read accounting line %q: %s: %w", line, name, err)
+				}
+				text = strconv.FormatInt(micros/1e6, 10)
+			}
+			r[cmp.Or(jsonNames[name], name)] = text
+		}
+		return nil
+	}
+	return r, add(fields)
+}
+
 // AccountingFile returns the path of the accounting file, as the test sees it. The first record
 // creates the file. It contains only records and comments.
-func (c *Cell) AccountingFile() string { return filepath.Join(c.dir, "root/default/common/accounting") }
+func (c *Cell) AccountingFile() string {
+	name := "accounting"
+	if c.install.root != "" {
+		name += ".jsonl"
+	}
+	return filepath.Join(c.dir, "root/default/common", name)
+}
 
 // Records returns the whole accounting file. There is a record for each end of
 // each task, so for a job that was requeued there are several.

@@ -26,6 +26,27 @@ func TestParseRecord(t *testing.T) {
 	}
 }
 
+func TestParseJSONRecord(t *testing.T) {
+	const line = `{"job_number":7,"task_number":3,"start_time":1700000001500000,"end_time":1700000002000000,"owner":"alice","submission_time":1700000000000000,` +
+		`"job_name":"s.sh","failed":100,"exit_status":137,"deleted_by":"alice","usage":{"rusage":{"ru_utime":0.25},"eusage":{"wallclock":0.5,"cpu":0.75,"maxrss":4096.0}}}`
+	records, err := parseRecords(line + "\n" + line)
+	if err != nil || len(records) != 1 {
+		t.Fatalf("parseRecords = %v, %v, want one record", records, err)
+	}
+	r := records[0]
+	if r.Job() != 7 || r.Task() != 3 {
+		t.Errorf("it is of job %d, task %d", r.Job(), r.Task())
+	}
+	for name, want := range map[string]string{
+		"qsub_time": "1700000000", "start_time": "1700000001", "jobname": "s.sh", "failed": "100", "deleted_by": "alice",
+		"ru_utime": "0.25", "cpu": "0.75", "maxrss": "4096.0", "granted_pe": "NONE", "arid": "0",
+	} {
+		if r[name] != want {
+			t.Errorf("%s is %q, want %q", name, r[name], want)
+		}
+	}
+}
+
 func TestParseRecordsLeavesOutWhatIsBeingWritten(t *testing.T) {
 	if got, err := parseRecords("# Version\nall.q:h:g:ali"); err != nil || len(got) != 0 {
 		t.Errorf("parseRecords = %v, %v", got, err)

@@ -43,7 +43,7 @@ func (c *Cell) LaunchAgentWith(options []string, env ...string) error {
 	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
 		return err
 	}
-	_, err := c.run("", environment(env...), append([]string{"sh", "-c", agentScript("/home/cell/agent", agentSocket), "sh"}, options...))
+	_, err := c.run("", c.environment(env...), append([]string{"sh", "-c", agentScript("/home/cell/agent", agentSocket), "sh"}, options...))
 	return err
 }
 

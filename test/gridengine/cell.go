@@ -53,6 +53,9 @@ type Config struct {
 	// Classic has the master keep its objects in files (classic spooling), instead of in
 	// a database.
 	Classic bool
+	// Installation is the SGE_ROOT of an Open Cluster Scheduler that runs instead of Debian's
+	// Grid Engine; it lies below none of the folders that the cell has of its own.
+	Installation string
 }
 
 // A Cell is a running Grid Engine.
@@ -63,6 +66,7 @@ type Cell struct {
 	dir     string // on this machine
 	pid     int    // of the cell's process 1, as this machine sees it
 	started time.Time
+	install installation
 	agent   bool       // the execution daemon of the host is the agent
 	confMu  sync.Mutex // configurations are changed by read, edit, write
 }
@@ -75,8 +79,10 @@ const startDeadline = 3 * time.Minute
 // fails the test as testenv says when the machine cannot do it.
 func Start(t testing.TB, cfg Config) *Cell {
 	t.Helper()
-	testenv.Require(t, testenv.Root, testenv.GridEngine)
-	c := &Cell{Host: cfg.Host, t: t, dir: t.TempDir(), started: time.Now(), agent: cfg.Agent != ""}
+	testenv.Require(t, testenv.Root, cfg.need())
+	c := &Cell{
+		Host: cfg.Host, t: t, dir: t.TempDir(), started: time.Now(), install: installation{cfg.Installation}, agent: cfg.Agent != "",
+	}
 	if c.Host == "" {
 		c.Host = "cellhost"
 	}
@@ -111,7 +117,7 @@ func Start(t testing.TB, cfg Config) *Cell {
 func (c *Cell) enter() error {
 	resetInternalSignals()
 	cmd := exec.Command("bash", "-c", initScript, "cell-init", c.dir, c.Host)
-	cmd.Env = []string{"PATH=" + rootPath}
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID,
 		Setsid:     true,

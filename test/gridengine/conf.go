@@ -113,7 +113,12 @@ func (c *Cell) AddPE(name string, attributes map[string]string) error {
 		"pe_name": name, "slots": "1000", "user_lists": "NONE", "xuser_lists": "NONE",
 		"start_proc_args": "NONE", "stop_proc_args": "NONE", "allocation_rule": "$pe_slots",
 		"control_slaves": "FALSE", "job_is_first_task": "TRUE", "urgency_slots": "min",
-		"accounting_summary": "FALSE", "qsort_args": "NONE",
+		"accounting_summary": "FALSE",
+	}
+	if c.install.root == "" {
+		pe["qsort_args"] = "NONE"
+	} else {
+		pe["ign_sreq_on_mhost"], pe["master_forks_slaves"], pe["daemon_forks_slaves"] = "FALSE", "FALSE", "FALSE"
 	}
 	maps.Copy(pe, attributes)
 	return c.qconf("-Ap", name, edit("", pe))

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/execd-project/execd/internal/testenv"
 )
 
 // GIDRange is the cell's gid_range: the additional group ids that mark jobs.
@@ -20,7 +18,7 @@ const GIDRange = "30000-30999"
 // startMaster makes the master's first tables, as Debian's init_cluster does,
 // and starts sge_qmaster.
 func (c *Cell) startMaster(cfg Config) error {
-	text, err := os.ReadFile(filepath.Join(shareDir, "default-configuration"))
+	text, err := c.install.configuration()
 	if err != nil {
 		return err
 	}
@@ -38,18 +36,18 @@ func (c *Cell) startMaster(cfg Config) error {
 		maps.Copy(conf, simulation)
 	}
 	maps.Copy(conf, cfg.Conf)
-	if err := c.AddFile("/home/cell/etc/conf", edit(string(text), conf), 0o644); err != nil {
+	if err := c.AddFile("/home/cell/etc/conf", edit(text, conf), 0o644); err != nil {
 		return err
 	}
 	spooling := "berkeleydb libspoolb " + spoolDir + "/spooldb"
-	if cfg.Classic {
+	if cfg.classic() {
 		spooling = "classic libspoolc '" + classicParams + "'"
 	}
 	_, err = c.Admin("sh", "-ec", `
 		spoolinit `+spooling+` init
 		spooldefaults configuration /home/cell/etc/conf
-		spooldefaults complexes `+shareDir+`/util/resources/centry
-		spooldefaults usersets `+shareDir+`/util/resources/usersets
+		spooldefaults complexes `+sgeRoot+`/util/resources/centry
+		spooldefaults usersets `+sgeRoot+`/util/resources/usersets
 		spooldefaults managers root sgeadmin`)
 	if err != nil {
 		return err
@@ -84,8 +82,8 @@ func (c *Cell) StartExecd(env ...string) error {
 	// execd and the original shepherd close every possible descriptor one by
 	// one, so a big limit costs milliseconds a job. No core files, unless a
 	// queue asks for them. umask: what a boot script has.
-	start := `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /; exec ` + testenv.GridEngineDir + `/sge_execd`
-	if _, err := c.run("", environment(env...), []string{"sh", "-c", start}); err != nil {
+	start := `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /; exec sge_execd`
+	if _, err := c.run("", c.environment(env...), []string{"sh", "-c", start}); err != nil {
 		return err
 	}
 	return c.Poll(startDeadline, "sge_execd has registered", func() (bool, error) {

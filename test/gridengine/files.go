@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,7 +14,7 @@ import (
 const (
 	sgeRoot  = "/var/lib/gridengine"
 	spoolDir = "/var/spool/gridengine"
-	shareDir = "/usr/share/gridengine"
+	shareDir = "/usr/share/gridengine" // of Debian's Grid Engine alone
 )
 
 // BinDir is a folder, seen by every process of the cell, for programs of the
@@ -65,8 +64,8 @@ func (c *Cell) prepare(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if out, err := exec.Command("cp", "-a", sgeRoot, filepath.Join(c.dir, "root")).CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot copy %s: %w: %s", sgeRoot, err, out)
+	if err := c.install.prepare(filepath.Join(c.dir, "root")); err != nil {
+		return err
 	}
 	if err := c.bootstrap(cfg); err != nil {
 		return err
@@ -167,7 +166,7 @@ func join(lines [][]string) string {
 
 // bootstrap writes the files that the daemons read first.
 func (c *Cell) bootstrap(cfg Config) error {
-	text, err := os.ReadFile(filepath.Join(shareDir, "default-bootstrap"))
+	text, err := c.install.bootstrap()
 	if err != nil {
 		return err
 	}
@@ -180,12 +179,12 @@ func (c *Cell) bootstrap(cfg Config) error {
 	// Debian's binary_path leads to shell wrappers, which triple the time that
 	// a shepherd takes to start. The programs are one link further down.
 	settings := map[string]string{"binary_path": sgeRoot + "/bin"}
-	if cfg.Classic {
+	if cfg.classic() {
 		settings["spooling_method"], settings["spooling_lib"] = "classic", "libspoolc"
 		settings["spooling_params"] = classicParams
 	}
 	return errors.Join(
-		c.write(common+"/bootstrap", edit(string(text), settings)),
+		c.write(common+"/bootstrap", edit(text, settings)),
 		c.write(common+"/act_qmaster", c.Host+"\n"))
 }
 

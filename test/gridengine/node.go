@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/execd-project/execd/internal/testenv"
 )
 
 // Nodes are hosts of a cell besides that of sge_qmaster. They have names, networks and
@@ -87,13 +85,13 @@ func (c *Cell) LaunchNode(node string, agent bool) error {
 	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
 		return err
 	}
-	script := `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /; exec ` + testenv.GridEngineDir + `/sge_execd`
+	script := `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /; exec sge_execd`
 	if agent {
 		script = agentScript("/home/cell/agent."+node, "/home/cell/run/"+node+".sock")
 	}
 	line, err := c.onNode(node, "sh", "-c", script)
 	if err == nil {
-		_, err = c.run("", environment(), line)
+		_, err = c.run("", c.environment(), line)
 	}
 	return err
 }

@@ -9,20 +9,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/execd-project/execd/internal/testenv"
 )
-
-const rootPath = testenv.GridEngineDir + ":/usr/sbin:/usr/bin:/sbin:/bin"
 
 // commandDeadline bounds every command that a test runs in a cell.
 const commandDeadline = 3 * time.Minute
 
 // environment returns the environment of root's programs and of the daemons. It has no variables of
 // the machine: jobs inherit it from the daemon, and so they see the same on all machines.
-func environment(extra ...string) []string {
+func (c *Cell) environment(extra ...string) []string {
 	return append([]string{
-		"PATH=" + rootPath, "SGE_ROOT=" + sgeRoot, "SGE_CELL=default", "SGE_ARCH=lx-amd64",
+		"PATH=" + c.install.path() + ":/usr/sbin:/usr/bin:/sbin:/bin", "SGE_ROOT=" + sgeRoot, "SGE_CELL=default", "SGE_ARCH=lx-amd64",
 		"SGE_SINGLE_LINE=1", // qconf: no line breaks within values
 	}, extra...)
 }
@@ -30,33 +26,33 @@ func environment(extra ...string) []string {
 // Root runs a command in the cell as root, in the folder /, and returns what it
 // printed to stdout. An error holds what it printed to stderr.
 func (c *Cell) Root(args ...string) (string, error) {
-	return c.run("", environment(), args)
+	return c.run("", c.environment(), args)
 }
 
 // User runs a command in the cell as one of its users, in the user's home and
 // with the environment of a fresh login.
 func (c *Cell) User(name string, args ...string) (string, error) {
-	env, args := login(name, args)
+	env, args := c.login(name, args)
 	return c.run("", env, args)
 }
 
 // UserCommand returns a command as User runs it, for who has something to do with its streams. It
 // ends with the test.
 func (c *Cell) UserCommand(name string, args ...string) *exec.Cmd {
-	env, args := login(name, args)
+	env, args := c.login(name, args)
 	cmd := exec.CommandContext(c.t.Context(), "nsenter", append(c.entrance(), args...)...)
 	cmd.Env, cmd.Dir = append(env, "TERM=xterm"), "/"
 	return cmd
 }
 
 // login returns the command line that runs a command as one of the users, and its environment.
-func login(name string, args []string) (env, line []string) {
+func (c *Cell) login(name string, args []string) (env, line []string) {
 	home, shell := "/home/"+name, "/bin/sh"
 	if name == "alice" {
 		shell = "/bin/bash"
 	}
-	env = environment("HOME="+home, "USER="+name, "LOGNAME="+name, "SHELL="+shell)
-	env[0] = "PATH=" + testenv.GridEngineDir + ":/usr/bin:/bin"
+	env = c.environment("HOME="+home, "USER="+name, "LOGNAME="+name, "SHELL="+shell)
+	env[0] = "PATH=" + c.install.path() + ":/usr/bin:/bin"
 	// nsenter finds the folder on the machine's side, so the shell changes it.
 	become := []string{
 		"setpriv", "--reuid", name, "--regid", name, "--init-groups", "--",
@@ -72,7 +68,7 @@ func (c *Cell) entrance() []string {
 
 // Admin runs a command in the cell as Grid Engine's administrator.
 func (c *Cell) Admin(args ...string) (string, error) {
-	return c.run("", environment(), append([]string{"setpriv", "--reuid", "sgeadmin", "--regid", "sgeadmin", "--init-groups", "--"}, args...))
+	return c.run("", c.environment(), append([]string{"setpriv", "--reuid", "sgeadmin", "--regid", "sgeadmin", "--init-groups", "--"}, args...))
 }
 
 // run enters the cell's namespaces for one command.
