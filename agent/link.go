@@ -113,7 +113,11 @@ type Start struct {
 	Grants []Grant
 	PE     string // name of the parallel environment; empty for a serial job
 	// Slave says that the master task is on another host; only slave tasks run here.
-	Slave       bool
+	Slave bool
+	// MasterForksSlaves and DaemonForksSlaves are those of sge_pe(5) of Open Cluster Scheduler: no
+	// task may be started where the job script runs, and no more than one at a time on a host.
+	MasterForksSlaves, DaemonForksSlaves bool
+
 	Tickets     float64
 	Reservation int // number of the advance reservation it runs in
 	// Interactive gives the job a terminal to attach to; nil for none. Such a job

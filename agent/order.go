@@ -60,6 +60,7 @@ func (a *Agent) recordOf(s *Start) (Record, error) {
 	}
 	if order.PE != nil {
 		r.Control, r.MasterIsTask = order.PE.ControlSlaves, order.PE.JobIsFirstTask
+		r.MasterForksSlaves, r.DaemonForksSlaves = s.MasterForksSlaves, s.DaemonForksSlaves
 	}
 	if s.Interactive != nil {
 		r.Rerunnable = false

@@ -51,6 +51,10 @@ type Record struct {
 	// sge_pe(5)); MasterIsTask that the job itself takes one of its slots.
 	Control      bool `json:"control,omitempty"`
 	MasterIsTask bool `json:"master_is_task,omitempty"`
+	// MasterForksSlaves says that the job starts its tasks on its own host by itself, and
+	// DaemonForksSlaves that one task on each host does so.
+	MasterForksSlaves bool `json:"master_forks_slaves,omitempty"`
+	DaemonForksSlaves bool `json:"daemon_forks_slaves,omitempty"`
 	// KeepDirectory is KEEP_ACTIVE of execd_params at the start of the job.
 	Keep jobdir.KeepActive `json:"keep,omitempty"`
 	// Category is the category field of the accounting.

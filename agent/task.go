@@ -86,10 +86,18 @@ func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobRepor
 	case !r.Control:
 		return nil, false, report, &Error{FailedPrecondition, fmt.Errorf("job %s: control_slaves of its parallel environment %s is not TRUE", s.Job, r.PE)}
 	}
+	if r.MasterForksSlaves && !r.Slave {
+		return nil, false, report, &Error{FailedPrecondition, fmt.Errorf("job %s: it starts its tasks on this host by itself (master_forks_slaves of its parallel environment %s)", s.Job, r.PE)}
+	}
 	// As the original counts: the job script is one of the tasks, or it has a slot
 	// more.
 	most, used := r.Slots, 0
-	if !r.MasterIsTask {
+	switch {
+	case r.DaemonForksSlaves && r.Slave:
+		most = 1
+	case r.DaemonForksSlaves:
+		most = 2 // with the job script
+	case !r.MasterIsTask:
 		most++
 	}
 	if !r.Slave {
@@ -101,7 +109,11 @@ func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobRepor
 		}
 	}
 	if used >= most {
-		return nil, false, report, &Error{ResourceExhausted, fmt.Errorf("job %s: all of its %d slots on this host are in use", s.Job, r.Slots)}
+		why := fmt.Sprintf("all of its %d slots on this host are in use", r.Slots)
+		if r.DaemonForksSlaves {
+			why = "daemon_forks_slaves of its parallel environment " + r.PE + " allows one task at a time on this host"
+		}
+		return nil, false, report, &Error{ResourceExhausted, fmt.Errorf("job %s: %s", s.Job, why)}
 	}
 	parent.lastTask++
 	id := s.Job

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/job"
@@ -94,6 +95,47 @@ func TestTasks(t *testing.T) {
 		if task := w.await(id, Ended, Reported); task.Number >= end.Number || task.Outcome.Signal == 0 {
 			t.Errorf("task %+v\njob %+v", task, end)
 		}
+	}
+}
+
+// Where something else starts the processes of a parallel job, there are fewer tasks than slots
+// (sge_pe(5) of Open Cluster Scheduler), also after a restart of the agent.
+func TestTasksOfForkingEnvironments(t *testing.T) {
+	w := newWorld(t, tight(t, "FALSE"))
+	inMaster := w.parallel(1, 4, "/bin/sleep", "1000")
+	inMaster.MasterForksSlaves = true
+	inDaemon := w.parallel(2, 4, "/bin/sleep", "1000")
+	inDaemon.DaemonForksSlaves = true
+	slave := w.parallel(3, 4, "/bin/true")
+	slave.Slave, slave.MasterForksSlaves, slave.DaemonForksSlaves = true, true, true
+	slave.Grants = append([]Grant{{Queue: "all.q", Host: "elsewhere", Slots: 3}}, slave.Grants...)
+	for _, s := range []*Start{inMaster, inDaemon, slave} {
+		w.mustStart(s)
+		w.await(s.ID, Running)
+	}
+	if _, err := w.task(inMaster, "a", "/bin/true"); codeOf(err) != FailedPrecondition || !strings.Contains(err.Error(), "master_forks_slaves") {
+		t.Errorf("a task where the job starts them by itself: %v", err)
+	}
+	for _, s := range []*Start{inDaemon, slave} {
+		task, err := w.task(s, "a", "/bin/sleep", "1000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.await(task.ID, Running)
+	}
+	w.stop()
+	w.start(tight(t, "FALSE"))
+	for _, s := range []*Start{inDaemon, slave} {
+		w.await(s.ID, Running)
+		if _, err := w.task(s, "b", "/bin/true"); codeOf(err) != ResourceExhausted || !strings.Contains(err.Error(), "daemon_forks_slaves") {
+			t.Errorf("a second task of job %s: %v", s.ID, err)
+		}
+	}
+	for _, s := range []*Start{inMaster, inDaemon, slave} {
+		if err := w.agent.Signal(t.Context(), s.ID, Terminate); err != nil {
+			t.Fatal(err)
+		}
+		w.ended(s.ID)
 	}
 }
 

@@ -90,11 +90,15 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 		if order.PE, err = peOf(task.PE); err != nil {
 			return nil, &agent.Error{Code: agent.Unavailable, Err: fmt.Errorf("parallel environment %s: %w", task.PE.Name, err)}
 		}
+		start.MasterForksSlaves, start.DaemonForksSlaves = task.PE.MasterForksSlaves, task.PE.DaemonForksSlaves
 	}
 	if j.Ckpt != nil && j.Ckpt.Name != "" {
 		if order.Ckpt, err = ckptOf(j.Ckpt); err != nil {
 			return nil, &agent.Error{Code: agent.Unavailable, Err: fmt.Errorf("checkpointing environment %s: %w", j.Ckpt.Name, err)}
 		}
+	}
+	if order.Things, order.Amounts, err = grantedOf(task, s); err != nil {
+		return nil, fmt.Errorf("job %d: %w", j.Job, err)
 	}
 	submitEnvironment(order, j)
 	order.Relayed = j.Type&interactiveTypes != 0
@@ -379,6 +383,40 @@ func limitsOf(q *qconf.QueueInstance, j *message.Delivery, task *message.Task) {
 	if w := task.Wallclock; w != 0 && w != cull.Unlimited {
 		q.Limits[job.RT].Hard = min(q.Limits[job.RT].Hard, uint64(w.Seconds()))
 	}
+}
+
+// mostGranted bounds how often a job may have an id of a resource map on a host.
+const mostGranted = 1 << 16
+
+// grantedOf returns what the job has got on this host: ids of resource maps, and amounts of other
+// resources. The original takes the last of several hosts.
+func grantedOf(task *message.Task, s *surroundings) (things map[string][]string, amounts map[string]float64, err error) {
+	for _, r := range task.Resources {
+		if r.Host != "" && !s.same(r.Host, s.host) {
+			continue
+		}
+		if strings.ContainsAny(r.Name, "=\n\x00") || r.Name == "" {
+			return nil, nil, fmt.Errorf("%q is not a name of a resource", r.Name)
+		}
+		switch r.Type {
+		case message.GrantedMap:
+			if things == nil {
+				things = map[string][]string{}
+			}
+			for _, id := range r.Map {
+				if strings.ContainsAny(id.ID, " \t\n\x00") || id.Amount > mostGranted {
+					return nil, nil, fmt.Errorf("%q, %d times, is not an id of the resource map %s", id.ID, id.Amount, r.Name)
+				}
+				things[r.Name] = append(things[r.Name], slices.Repeat([]string{id.ID}, int(id.Amount))...)
+			}
+		case message.GrantedAmount:
+			if amounts == nil {
+				amounts = map[string]float64{}
+			}
+			amounts[r.Name] = r.Amount
+		}
+	}
+	return things, amounts, nil
 }
 
 func peOf(p *message.PE) (*qconf.ParallelEnvironment, error) {

@@ -75,18 +75,23 @@ func deliveries(t testing.TB, each func(s *capture.Stream, j *message.Delivery, 
 	}
 }
 
+// hostOf returns the name of the execution host of a recorded session.
+func hostOf(s *capture.Stream) string {
+	host := "ge-exec1"
+	if strings.HasSuffix(s.To, "12:6445") || strings.HasPrefix(s.To, "10.77.0.12") {
+		host = "ge-exec2"
+	}
+	if s.Release() != "8.1.9" {
+		host = strings.Replace(host, "ge-", "ocs-", 1)
+	}
+	return host
+}
+
 // Every job that an unmodified sge_qmaster has sent can be understood.
 func TestCapturedJobs(t *testing.T) {
 	n := 0
 	deliveries(t, func(s *capture.Stream, j *message.Delivery, slave bool) {
-		host := "ge-exec1"
-		if strings.HasSuffix(s.To, "12:6445") || strings.HasPrefix(s.To, "10.77.0.12") {
-			host = "ge-exec2"
-		}
-		if s.Release() != "8.1.9" {
-			host = strings.Replace(host, "ge-", "ocs-", 1)
-		}
-		start, err := startOf(j, slave, around(host))
+		start, err := startOf(j, slave, around(hostOf(s)))
 		if err != nil {
 			t.Errorf("%v: %v", s, err)
 			return
@@ -122,6 +127,42 @@ func TestAllOptions(t *testing.T) {
 	})
 	if !found {
 		t.Error("there is no such job")
+	}
+}
+
+// What schedulers of 9.0 and 9.1 have granted in the captures.
+func TestGranted(t *testing.T) {
+	type granted struct {
+		Things  map[string][]string
+		Amounts map[string]float64
+	}
+	var got []granted
+	flags := 0
+	deliveries(t, func(s *capture.Stream, j *message.Delivery, slave bool) {
+		start, err := startOf(j, slave, around(hostOf(s)))
+		if err != nil {
+			t.Fatalf("%v: job %d: %v", s, j.Job, err)
+		}
+		if start.MasterForksSlaves && start.DaemonForksSlaves {
+			flags++
+		}
+		if g := (granted{start.Order.Things, start.Order.Amounts}); g.Things != nil || g.Amounts != nil {
+			got = append(got, g)
+		}
+	})
+	gpus := map[string][]string{"gpu": {"gpu0", "gpu1"}}
+	want := []granted{
+		{Things: gpus}, // 9.0.13
+		{Things: gpus}, // 9.1.4
+		// For the master task, and for the slave task on its host.
+		{Things: map[string][]string{"gpu": {"gpu0", "gpu0", "gpu1"}}, Amounts: map[string]float64{"lic": 1}},
+		{Amounts: map[string]float64{"lic": 2}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if flags == 0 {
+		t.Error("there is no job with master_forks_slaves and daemon_forks_slaves")
 	}
 }
 
@@ -261,6 +302,15 @@ func TestRefusedJobs(t *testing.T) {
 		"a parallel environment that is none": {func(j *message.Delivery) {
 			j.Tasks[0].PE = &message.PE{Name: "p", AllocationRule: "whatever"}
 		}, "whatever"},
+		"a resource whose name is none": {func(j *message.Delivery) {
+			j.Tasks[0].Resources = []message.GrantedResource{{Type: message.GrantedAmount, Name: "a=b", Amount: 1}}
+		}, "not a name of a resource"},
+		"an id of two words": {func(j *message.Delivery) {
+			j.Tasks[0].Resources = []message.GrantedResource{{Type: message.GrantedMap, Name: "gpu", Map: []message.GrantedID{{ID: "0 1", Amount: 1}}}}
+		}, "not an id of the resource map gpu"},
+		"an id without end": {func(j *message.Delivery) {
+			j.Tasks[0].Resources = []message.GrantedResource{{Type: message.GrantedMap, Name: "gpu", Map: []message.GrantedID{{ID: "0", Amount: 1 << 31}}}}
+		}, "not an id of the resource map gpu"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := minimal()

@@ -75,6 +75,8 @@ type Assignment struct {
 	Devices []string
 	// Things are the things of resource maps that the job has got on this host, by complex.
 	Things map[string][]string
+	// Amounts are what it has got of other consumables for the whole job, of masters that tell this.
+	Amounts map[string]float64
 	// GPUs are the GPUs of this host; nil if it offers none.
 	GPUs *gpu.Inventory
 

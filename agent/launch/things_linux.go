@@ -41,6 +41,11 @@ func (o *Assignment) planThings(p *Plan) {
 	for _, name := range slices.Sorted(maps.Keys(o.Things)) {
 		sayTrusted(p.Description, thingPrefix+name+"="+strings.Join(o.Things[name], " "))
 	}
+	for _, name := range slices.Sorted(maps.Keys(o.Amounts)) {
+		if o.Things[name] == nil {
+			sayTrusted(p.Description, thingPrefix+name+"="+strconv.FormatFloat(o.Amounts[name], 'f', 6, 64))
+		}
+	}
 	if len(o.GPUs.Offered()) > 0 {
 		p.FilteredEnv, p.UnfilteredEnv = o.GPUs.Environment(ids, true), o.GPUs.Environment(ids, false)
 	}

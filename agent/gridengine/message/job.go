@@ -169,6 +169,35 @@ type Task struct {
 	Tickets     float64     `cull:"tix"`
 	PE          *PE         `cull:"pe_object"`
 	Wallclock   cull.Micros `cull:"wallclock_limit"` // 0 or cull.Unlimited for none
+	// Resources are those that the scheduler has granted, of 9.0 and later.
+	Resources []GrantedResource `cull:"granted_resources_list"`
+}
+
+// GrantedResource is what the scheduler has granted of a resource on a host.
+type GrantedResource struct {
+	_      struct{}    `cull:"GRU"`
+	Type   uint32      `cull:"type"` // GrantedAmount and the like
+	Name   string      `cull:"name"`
+	Amount float64     `cull:"amount"`
+	Map    []GrantedID `cull:"resource_map_list"`
+	// Binding are strings as in the load value m_topology, with a small t for each thread to bind
+	// to; of 9.1.
+	Binding []Text `cull:"binding_inuse"`
+	Host    string `cull:"host"`
+}
+
+// The values of GrantedResource.Type.
+const (
+	GrantedAmount  uint32 = 0 // of a consumable
+	GrantedMap     uint32 = 2 // ids of a resource map
+	GrantedBinding uint32 = 3 // threads of the host
+)
+
+// GrantedID is an id of a resource map.
+type GrantedID struct {
+	_      struct{} `cull:"RESL"`
+	ID     string   `cull:"value"`
+	Amount uint32   `cull:"amount"` // how often it is granted
 }
 
 // Grant is a queue instance with the slots that a job has there.
@@ -232,6 +261,10 @@ type PE struct {
 	JobIsFirstTask bool     `cull:"job_is_first_task"`
 	Summary        bool     `cull:"accounting_summary"`
 	QsortArgs      string   `cull:"qsort_args"`
+	// MasterForksSlaves says that the job script starts all tasks on its host by itself, and
+	// DaemonForksSlaves that one task on each host starts the others there; of 9.0 and later.
+	MasterForksSlaves bool `cull:"master_forks_slaves"`
+	DaemonForksSlaves bool `cull:"daemon_forks_slaves"`
 }
 
 // Requests are the requests of a job for all of it, for its master task, or for its slave tasks.
