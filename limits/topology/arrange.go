@@ -58,7 +58,7 @@ func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
 	var sockets []Socket
 	number := map[int]int{} // of a package's first processor
 	for _, g := range groups {
-		core := Core{ID: g.first.coreID, CPUs: g.cpus.Intersect(usable), Node: g.node}
+		core := Core{ID: g.first.coreID, CPUs: g.cpus.Intersect(usable), Node: g.node, L2: g.first.l2.Intersect(usable), L3: g.first.l3.Intersect(usable)}
 		if core.CPUs.IsEmpty() {
 			continue
 		}

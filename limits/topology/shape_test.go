@@ -112,6 +112,9 @@ func FuzzRead(f *testing.F) {
 					t.Errorf("core %v is empty", p)
 				}
 			}
+			if cpus, err := top.Marked(top.Tree(m.read)); err != nil || !cpus.IsEmpty() {
+				t.Errorf("%s reads as %s, %v", top.Tree(m.read), cpus, err)
+			}
 		}
 	})
 }

@@ -30,6 +30,9 @@ type Core struct {
 	ID   int    // core_id, neither dense nor unique on a host; -1 for none
 	CPUs CPUSet // the operating system's numbers of its usable threads
 	Node int    // id of its memory node, -1 for none
+	// L2 and L3 are the usable processors with which it shares its caches of these levels; empty
+	// where nothing is known.
+	L2, L3 CPUSet
 }
 
 // Node is one memory node.

@@ -1,0 +1,190 @@
+package topology
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// part is a part of a host in its tree: a letter, its number, and its processors.
+type part struct {
+	letter byte
+	number int // of its first processor; of a memory node its id
+	cpus   CPUSet
+}
+
+// The letters of the parts of a tree. In lower case they are in use.
+const (
+	letterNode   = 'N'
+	letterSocket = 'S'
+	letterL3     = 'X'
+	letterL2     = 'Y'
+	letterCore   = 'C'
+	letterThread = 'T'
+)
+
+// Tree returns the host as Open Cluster Scheduler 9.1 has it in the load value m_topology: parts within
+// parts, with memory nodes and caches, and the sizes of these in bytes:
+//
+//	(N[size=8589934592](S(X[size=33554432](Y[size=1048576](C(T)(T)))(Y[size=1048576](C(T)(T))))))
+//
+// A size that read does not find is left out.
+func (t Topology) Tree(read Reader) string {
+	var b strings.Builder
+	var open []part
+	leave := func(depth int) {
+		b.WriteString(strings.Repeat(")", len(open)-depth))
+		open = open[:depth]
+	}
+	for s, socket := range t.Sockets {
+		for _, core := range socket.Cores {
+			parts := t.parts(s, core)
+			same := 0
+			for same < len(open) && same < len(parts) && open[same].letter == parts[same].letter && open[same].number == parts[same].number {
+				same++
+			}
+			leave(same)
+			for _, p := range parts[same:] {
+				b.WriteByte('(')
+				b.WriteByte(p.letter)
+				if size := p.size(read); size > 0 {
+					b.WriteString("[size=" + strconv.FormatUint(size, 10) + "]")
+				}
+			}
+			open = parts
+			b.WriteString("(C" + strings.Repeat("(T)", core.CPUs.Len()) + ")")
+		}
+	}
+	leave(0)
+	return b.String()
+}
+
+// parts returns what a core is part of, the largest first.
+func (t Topology) parts(socket int, core Core) []part {
+	var all CPUSet
+	for _, c := range t.Sockets[socket].Cores {
+		all = all.Union(c.CPUs)
+	}
+	var list []part
+	for _, n := range t.Nodes {
+		if n.ID == core.Node {
+			list = append(list, part{letterNode, n.ID, n.CPUs})
+		}
+	}
+	for _, p := range []part{{letterSocket, 0, all}, {letterL3, 0, core.L3}, {letterL2, 0, core.L2}} {
+		if !p.cpus.IsEmpty() {
+			p.number = p.cpus.First()
+			list = append(list, p)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b part) int { return b.cpus.Len() - a.cpus.Len() })
+	return list
+}
+
+// size reads the size of a memory node or of a cache, in bytes; 0 where it is not known.
+func (p part) size(read Reader) uint64 {
+	switch p.letter {
+	case letterNode:
+		text, err := read(nodeDir + "node" + strconv.Itoa(p.number) + "/meminfo")
+		if err != nil {
+			return 0
+		}
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) == 5 && f[2] == "MemTotal:" { // Node 0 MemTotal: 1024 kB
+				return kibibytes(f[3])
+			}
+		}
+	case letterL3, letterL2:
+		index := "2"
+		if p.letter == letterL3 {
+			index = "3"
+		}
+		text, err := read(cpuDir + "cpu" + strconv.Itoa(p.number) + "/cache/index" + index + "/size")
+		if err != nil {
+			return 0
+		}
+		return kibibytes(strings.TrimSuffix(strings.TrimSpace(string(text)), "K"))
+	}
+	return 0
+}
+
+// kibibytes reads a number of KiB and returns bytes; 0 for what is none.
+func kibibytes(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n >= 1<<54 {
+		return 0
+	}
+	return n << 10
+}
+
+// maxTree bounds what Marked takes from foreign text: processors have some dozen letters each.
+const maxTree = 64 * (MaxCPU + 1)
+
+// Marked returns the processors of the threads that are in lower case in trees of this host, as a
+// scheduler returns them: without the sizes. A tree of another host is an error, as is a text that is
+// none.
+func (t Topology) Marked(trees ...string) (CPUSet, error) {
+	var threads []int
+	for _, socket := range t.Sockets {
+		for _, core := range socket.Cores {
+			threads = append(threads, core.CPUs.Slice()...)
+		}
+	}
+	var marked CPUSet
+	for _, tree := range trees {
+		if len(tree) > maxTree {
+			return CPUSet{}, errors.New("cannot read topology: it has " + strconv.Itoa(len(tree)) + " characters")
+		}
+		n := 0
+		for i := range len(tree) {
+			switch tree[i] {
+			case letterThread, letterThread + 'a' - 'A':
+				if n < len(threads) && tree[i] != letterThread {
+					marked.add(threads[n], threads[n])
+				}
+				n++
+			case '(', ')', letterNode, 'n', letterSocket, 's', letterL3, 'x', letterL2, 'y', letterCore, 'c', 'E', 'e':
+			default:
+				return CPUSet{}, errors.New("cannot read topology " + strconv.Quote(tree) + ": " + strconv.Quote(tree[i:i+1]) + " at character " + strconv.Itoa(i+1))
+			}
+		}
+		if n != len(threads) {
+			return CPUSet{}, errors.New("topology " + tree + " has " + strconv.Itoa(n) + " threads, and this host has " + strconv.Itoa(len(threads)))
+		}
+	}
+	return marked, nil
+}
+
+// MarkedShape returns the topology string of the host in which the given processors are in use: a core is
+// in lower case if all its threads are, and a socket if all its cores are.
+func (t Topology) MarkedShape(cpus CPUSet) string {
+	var b strings.Builder
+	for _, socket := range t.Sockets {
+		cores, whole := "", true
+		for _, core := range socket.Cores {
+			text := "C"
+			if core.CPUs.SubsetOf(cpus) {
+				text = "c"
+			} else {
+				whole = false
+			}
+			if core.CPUs.Len() > 1 {
+				for cpu := range core.CPUs.All {
+					if cpus.Contains(cpu) {
+						text += "t"
+					} else {
+						text += "T"
+					}
+				}
+			}
+			cores += text
+		}
+		if whole {
+			b.WriteString("s" + cores)
+		} else {
+			b.WriteString("S" + cores)
+		}
+	}
+	return b.String()
+}
