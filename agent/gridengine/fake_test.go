@@ -95,6 +95,19 @@ func (c *commands) measure(text string) {
 	c.changed = make(chan struct{})
 }
 
+// measureAll has these load values and no others.
+func (c *commands) measureAll(values map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.number++
+	c.load = &agent.LoadReport{Number: c.number, Full: true}
+	for name, text := range values {
+		c.load.Values = append(c.load.Values, loadsensor.Value{Key: loadsensor.Key{Host: "localhost", Name: name}, Text: text})
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
 // taken waits until the link has taken all that there is to report.
 func (c *commands) taken(t *testing.T) {
 	t.Helper()

@@ -36,6 +36,8 @@ type Options struct {
 	Executable string // path of execd, which users can run
 	// ShellOf returns the login shell of a user, or "" if it is unknown.
 	ShellOf func(user string) string
+	// Topology returns the load value m_topology as topology.Topology.Tree has it; nil for the usual form.
+	Topology func() (string, error)
 	// Identity is the identity of this daemon for sge_qmaster.
 	Identity message.Identity
 	// Protocol is that of sge_qmaster; nil to find out which it is.
@@ -157,6 +159,9 @@ type load struct {
 	sent   map[loadsensor.Key]loadsensor.Value
 	number uint32 // of the report in which they were sent
 	due    bool   // there are new values
+
+	// tree is m_topology in its other form, while the usual one is treeOf.
+	tree, treeOf string
 }
 
 // coalesce is the delay of an urgent report, so that several are sent together.

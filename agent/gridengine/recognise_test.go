@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/execd-project/execd/agent/gridengine/commlib"
 	"github.com/execd-project/execd/agent/gridengine/cull"
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/internal/clock"
@@ -122,6 +124,87 @@ func TestBusyMaster(t *testing.T) {
 	w.register()
 	w.told("suspend queue all.q")
 	w.full()
+}
+
+// A connection that qmaster opens itself is recognised as one that the link opens: here it comes while
+// the first request of the former one is still unanswered, from an sge_qmaster of another release.
+func TestConnectionOfAnotherRelease(t *testing.T) {
+	w := speaking(t, message.GridEngine81)
+	w.next() // is never answered
+	w.qmaster.Close()
+	w.conn.Abort()
+	w.codec.Protocol = message.OCS91
+	for end := time.Now().Add(patience); ; {
+		var err error
+		if w.conn, err = w.dial(commlib.Endpoint{Host: "localhost", Component: commlib.Qmaster, ID: 1}); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	w.register()
+	if w.unread == 0 {
+		t.Error("no other form was tried")
+	}
+	w.full()
+	w.send(message.TagJobExecution, w.codec.EncodeDelivery(delivery(5, 1)))
+	w.told("start 5")
+}
+
+// A scheduler that chooses processors is told the parts of the host; others the usual topology.
+func TestTopologyReport(t *testing.T) {
+	for _, p := range message.Protocols {
+		t.Run(p.Name, func(t *testing.T) {
+			const tree = "(S(C(T))(C(T)))"
+			asked := 0
+			w := newWorld(t, func(o *Options) {
+				o.Protocol = p
+				o.Topology = func() (string, error) {
+					asked++
+					return tree, nil
+				}
+			})
+			w.commands.measureAll(map[string]string{"m_topology": "SCC", "m_topology_inuse": "ScC", "load_avg": "1"})
+			w.codec = &message.Codec{Protocol: p, Identity: message.Identity{User: "sgeadmin", Group: "sgeadmin"}}
+			w.accept()
+			w.register()
+			got := map[string]string{}
+			for _, v := range w.full().Load.Values {
+				got[v.Name] = v.Value
+			}
+			want := map[string]string{"m_topology": "SCC", "m_topology_inuse": "ScC", "load_avg": "1"}
+			if p == message.OCS91 {
+				want = map[string]string{"m_topology": tree, "load_avg": "1"}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			// What has not changed is not told again.
+			w.commands.measureAll(map[string]string{"m_topology": "SCC", "m_topology_inuse": "SCC", "load_avg": "2"})
+			delete(want, "m_topology")
+			want["load_avg"] = "2"
+			if p != message.OCS91 {
+				want["m_topology_inuse"] = "SCC"
+			}
+			got = map[string]string{}
+			for len(got) == 0 {
+				if r := w.report(); r.Load != nil {
+					for _, v := range r.Load.Values {
+						got[v.Name] = v.Value
+					}
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			w.stop()
+			if <-w.ended; asked > 1 {
+				t.Errorf("the topology was read %d times", asked)
+			}
+			w.ended <- nil
+		})
+	}
 }
 
 // said is a log that tells when a text has been written.

@@ -93,13 +93,15 @@ const maxSequence = 9999
 func (s *session) report(now time.Time) {
 	s.next = now.Add(s.interval + s.interval/2) // unless load values arrive earlier
 	r := &message.Report{Host: s.options.Host, Sequence: s.sequence}
+	var values map[loadsensor.Key]loadsensor.Value // as they are told
 	all := s.load.due || s.load.base == nil || s.overdue(now)
 	if all && s.load.values == nil {
 		return // before the first load values there is nothing else to send
 	}
 	if all {
 		s.load.due, s.lastAll = false, now
-		r.Load = s.loadReport()
+		values = s.valuesFor(s.load.values)
+		r.Load = s.loadReport(values)
 		r.Configurations = s.configurations
 		if !s.licensed {
 			r.Licence = s.licence()
@@ -129,7 +131,7 @@ func (s *session) report(now time.Time) {
 		j.flush = false
 	}
 	if r.Load != nil {
-		s.load.sent, s.load.number = s.load.values, s.sequence
+		s.load.sent, s.load.number = values, s.sequence
 		s.licensed = true
 		s.unheard(now)
 	}
@@ -190,7 +192,7 @@ func (s *session) slaveWaits(j *jobState) bool {
 }
 
 // loadReport returns all load values, or only those that qmaster does not have.
-func (s *session) loadReport() *message.LoadReport {
+func (s *session) loadReport(values map[loadsensor.Key]loadsensor.Value) *message.LoadReport {
 	r := &message.LoadReport{Full: s.load.base == nil, Values: []message.LoadValue{}}
 	value := func(v loadsensor.Value, static uint32) {
 		m := message.LoadValue{Name: v.Name, Value: v.Text, Static: static, Host: v.Host}
@@ -199,7 +201,7 @@ func (s *session) loadReport() *message.LoadReport {
 		}
 		r.Values = append(r.Values, m)
 	}
-	for k, v := range s.load.values {
+	for k, v := range values {
 		old, ok := s.load.base[k]
 		if ok && old.Text == v.Text {
 			continue
@@ -211,7 +213,7 @@ func (s *session) loadReport() *message.LoadReport {
 		value(v, static)
 	}
 	for k, v := range s.load.base {
-		if _, ok := s.load.values[k]; !ok {
+		if _, ok := values[k]; !ok {
 			value(v, message.LoadRemoved)
 		}
 	}
@@ -219,6 +221,40 @@ func (s *session) loadReport() *message.LoadReport {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
 	})
 	return r
+}
+
+// valuesFor returns load values as the scheduler of sge_qmaster wants them: one that chooses processors has
+// the parts of the host in m_topology.
+func (s *session) valuesFor(values map[loadsensor.Key]loadsensor.Value) map[loadsensor.Key]loadsensor.Value {
+	if !s.codec().SchedulerBinds() || s.options.Topology == nil {
+		return values
+	}
+	told := map[loadsensor.Key]loadsensor.Value{}
+	for k, v := range values {
+		switch k.Name {
+		case "m_topology":
+			v.Text = s.treeOf(v.Text)
+		case "m_topology_inuse":
+			continue
+		}
+		told[k] = v
+	}
+	return told
+}
+
+// treeOf returns the parts of the host while its topology string is text. They are read again when that
+// changes.
+func (s *session) treeOf(text string) string {
+	if s.load.treeOf == text {
+		return s.load.tree
+	}
+	tree, err := s.options.Topology()
+	if err != nil {
+		s.log.Warn("the parts of this host are not known: jobs are not bound to processors", "error", err)
+		tree = text
+	}
+	s.load.treeOf, s.load.tree = text, tree
+	return tree
 }
 
 func (s *session) licence() *message.Licence {

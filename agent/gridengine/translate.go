@@ -16,6 +16,7 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/submit"
@@ -99,6 +100,9 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 	}
 	if order.Things, order.Amounts, err = grantedOf(task, s); err != nil {
 		return nil, fmt.Errorf("job %d: %w", j.Job, err)
+	}
+	if j.SchedulerBinds {
+		order.GrantedBinding = grantedBindingOf(j, task, s)
 	}
 	submitEnvironment(order, j)
 	order.Relayed = j.Type&interactiveTypes != 0
@@ -383,6 +387,27 @@ func limitsOf(q *qconf.QueueInstance, j *message.Delivery, task *message.Task) {
 	if w := task.Wallclock; w != 0 && w != cull.Unlimited {
 		q.Limits[job.RT].Hard = min(q.Limits[job.RT].Hard, uint64(w.Seconds()))
 	}
+}
+
+// grantedBindingOf returns the processors that the scheduler has chosen on this host.
+func grantedBindingOf(j *message.Delivery, task *message.Task, s *surroundings) *launch.GrantedBinding {
+	b := &launch.GrantedBinding{}
+	for _, r := range task.Resources {
+		if r.Type == message.GrantedBinding && (r.Host == "" || s.same(r.Host, s.host)) {
+			for _, tree := range r.Binding {
+				b.Trees = append(b.Trees, tree.Text)
+			}
+		}
+	}
+	if len(j.Binding) > 0 {
+		switch j.Binding[0].Instance {
+		case message.BindingEnv:
+			b.Instance = binding.Env
+		case message.BindingPE:
+			b.Instance = binding.PE
+		}
+	}
+	return b
 }
 
 // mostGranted bounds how often a job may have an id of a resource map on a host.

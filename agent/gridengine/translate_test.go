@@ -17,7 +17,9 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/cull"
 	"github.com/execd-project/execd/agent/gridengine/internal/capture"
 	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/submit"
@@ -136,6 +138,7 @@ func TestGranted(t *testing.T) {
 		Things  map[string][]string
 		Amounts map[string]float64
 	}
+	var bindings []launch.GrantedBinding
 	var got []granted
 	flags := 0
 	deliveries(t, func(s *capture.Stream, j *message.Delivery, slave bool) {
@@ -145,6 +148,11 @@ func TestGranted(t *testing.T) {
 		}
 		if start.MasterForksSlaves && start.DaemonForksSlaves {
 			flags++
+		}
+		if b := start.Order.GrantedBinding; (b != nil) != (s.Release() == "9.1") {
+			t.Errorf("%v: job %d: the binding is %v", s, j.Job, b)
+		} else if b != nil && len(b.Trees) > 0 {
+			bindings = append(bindings, *b)
 		}
 		if g := (granted{start.Order.Things, start.Order.Amounts}); g.Things != nil || g.Amounts != nil {
 			got = append(got, g)
@@ -159,6 +167,10 @@ func TestGranted(t *testing.T) {
 		{Amounts: map[string]float64{"lic": 2}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	first := []string{"(N(S(X(y(c(t)))(Y(C(T))))))"}
+	if diff := cmp.Diff([]launch.GrantedBinding{{Instance: binding.Set, Trees: first}, {Instance: binding.Env, Trees: first}}, bindings); diff != "" {
 		t.Error(diff)
 	}
 	if flags == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -77,6 +78,8 @@ type Assignment struct {
 	Things map[string][]string
 	// Amounts are what it has got of other consumables for the whole job, of masters that tell this.
 	Amounts map[string]float64
+	// GrantedBinding is the binding that the master has chosen; nil where this host chooses.
+	GrantedBinding *GrantedBinding
 	// GPUs are the GPUs of this host; nil if it offers none.
 	GPUs *gpu.Inventory
 
@@ -117,6 +120,13 @@ type Interactive struct {
 	// Awaited says that a client waits to attach as soon as the job runs. If it does not attach,
 	// the agent terminates the job as if the client had disappeared.
 	Awaited bool
+}
+
+// GrantedBinding is what a master has chosen of the processors of this host.
+type GrantedBinding struct {
+	Instance binding.Instance
+	// Trees are as topology.Topology.Marked takes them; none for no binding.
+	Trees []string
 }
 
 // DefaultTerm is the value of TERM if the client's terminal is unknown.

@@ -25,6 +25,33 @@ type bound struct {
 	// why says why the job did not get the requested cores or the processors of its queue; it is
 	// empty if the job got them.
 	why string
+	// variables tell the job what the master has chosen; none where this host chooses.
+	variables []string
+}
+
+// variables are those of Open Cluster Scheduler 9.1.
+func (g *GrantedBinding) variables(shape string, cpus topology.CPUSet) []string {
+	return []string{
+		"SGE_BINDING_INSTANCE=" + g.Instance.String(), "SGE_BINDING_TOPOLOGY=" + shape, "SGE_BINDING_CPUSET=" + hwlocMask(cpus),
+	}
+}
+
+// hwlocMask writes processors as hwloc(7) does: groups of 32 bits, the highest first, from the first that
+// is not empty. An empty group has no digits, but the last one.
+func hwlocMask(cpus topology.CPUSet) string {
+	const empty = "00000000"
+	groups := strings.Split(cpus.Mask(), ",")
+	for i, g := range groups {
+		switch {
+		case g != empty:
+			groups[i] = "0x" + g
+		case i == len(groups)-1:
+			groups[i] = "0x0"
+		default:
+			groups[i] = ""
+		}
+	}
+	return strings.Join(groups, ",")
 }
 
 // chooseProcessors chooses cores for a job among those to which no other job of the spool area is
@@ -36,14 +63,30 @@ func (p *Plan) chooseProcessors(spool *jobdir.Spool) bound {
 	if err != nil {
 		return bound{why: err.Error()}
 	}
-	if p.Cores == nil && queue.IsEmpty() {
-		return bound{}
+	var b bound
+	granted := p.GrantedBinding
+	if granted != nil {
+		b.variables = granted.variables("NONE", topology.CPUSet{})
+	}
+	chosen := granted != nil && len(granted.Trees) > 0
+	if p.Cores == nil && !chosen && queue.IsEmpty() {
+		return b
 	}
 	t, err := readTopology()
 	if err != nil {
-		return bound{why: err.Error()}
+		b.why = err.Error()
+		return b
 	}
-	var b bound
+	if chosen {
+		cpus, err := t.Marked(granted.Trees...)
+		switch {
+		case err != nil:
+			b.why = "cannot bind to what the master has chosen: " + err.Error()
+		case !cpus.IsEmpty():
+			b.cores = binding.OfProcessors(t, granted.Instance, cpus)
+			b.variables = granted.variables(t.MarkedShape(cpus), cpus)
+		}
+	}
 	if p.Cores != nil {
 		if b.cores, err = p.chooseCores(spool, t, queue); err != nil {
 			b.why = err.Error()
@@ -74,6 +117,15 @@ func readTopology() (topology.Topology, error) {
 		return topology.Topology{}, err
 	}
 	return topology.Read(os.ReadFile, allowed)
+}
+
+// Tree returns the parts of this host that jobs may use, as topology.Topology.Tree has them.
+func Tree() (string, error) {
+	t, err := readTopology()
+	if err != nil {
+		return "", err
+	}
+	return t.Tree(os.ReadFile), nil
 }
 
 // allowed returns the processors and memory nodes that this process may use.

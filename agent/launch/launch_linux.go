@@ -277,6 +277,7 @@ func (j *Job) complete(p *Plan) error {
 		d.Environment = append(d.Environment, "SGE_BINDING="+text)
 		d.Trusted = append(d.Trusted, "SGE_BINDING")
 	}
+	sayTrusted(d, b.variables...)
 	j.giveGPUs(p)
 	return j.finish(jobdir.CreateOptions{
 		Hosts:  p.hosts(b.cores.HostfileColumn()),

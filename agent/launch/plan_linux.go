@@ -22,7 +22,9 @@ type Plan struct {
 	Slave       bool
 	// Cores are the requested cores; nil for none.
 	Cores *binding.Request
-	Hosts []jobdir.PEHost // lines of pe_hostfile
+	// GrantedBinding is that of the Assignment; then there are no Cores.
+	GrantedBinding *GrantedBinding
+	Hosts          []jobdir.PEHost // lines of pe_hostfile
 	// Record is the content of the file "start" of the job directory; nil for none.
 	Record []byte
 	// Processes is the maximum number of the owner's processes on hosts that cannot count those of
@@ -56,7 +58,8 @@ func (o *Assignment) Plan(id job.ID, spool jobdir.Area, slave bool) (*Plan, erro
 		Processes: int(mostThreads(o.Config.CgroupsParams, max(d.HostSlots, runtime.NumCPU()))),
 		Users:     procedureUsers(d, o.Lookup), Devices: o.Devices, Aside: !o.Privileged, Foreground: o.Terminal,
 	}
-	if o.Request.Binding != nil && o.Config.ExecdParams.EnableBinding {
+	p.GrantedBinding = o.GrantedBinding
+	if o.GrantedBinding == nil && o.Request.Binding != nil && o.Config.ExecdParams.EnableBinding {
 		r := bindingRequest(o.Request.Binding)
 		p.Cores = &r
 	}

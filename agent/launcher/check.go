@@ -252,7 +252,7 @@ func checkOurs(p *launch.Plan) error {
 		"devices":                         len(p.Devices)+len(p.GPUs)+len(p.Deny) > 0,
 		"variables of GPUs":               len(p.FilteredEnv)+len(p.UnfilteredEnv) > 0,
 		"an additional group id":          d.AddGroupID != 0,
-		"cores that were chosen":          d.Binding != "" || d.BindingCPUs != "",
+		"cores that were chosen":          d.Binding != "" || d.BindingCPUs != "" || p.GrantedBinding != nil,
 		"a stream of the launcher":        d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit,
 		"a nice value below 0":            d.Nice < 0,
 		"a number of processes below 0":   p.Processes < 0,

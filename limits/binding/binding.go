@@ -29,6 +29,14 @@ func bind(t topology.Topology, instance Instance, cores []topology.Pair) Binding
 	}
 }
 
+// OfProcessors returns a binding to processors that somebody else has chosen. They need not be whole
+// cores; Cores are all that have one of them.
+func OfProcessors(t topology.Topology, instance Instance, cpus topology.CPUSet) Binding {
+	b := bind(t, instance, t.With(cpus))
+	b.CPUs, b.Mems = cpus, t.MemsOf(cpus)
+	return b
+}
+
 // Binds reports whether we restrict the job to CPUs ourselves. For the instances
 // Env and PE the cores are only told to the job.
 func (b Binding) Binds() bool { return b.Instance == Set && len(b.Cores) > 0 }

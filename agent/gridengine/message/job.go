@@ -53,6 +53,8 @@ type Delivery struct {
 	Reservation uint32     `cull:"ar"`
 	PTY         uint32     `cull:"pty"` // 0 no, 1 yes, 2 unset
 	Binding     []Binding  `cull:"binding"`
+	// SchedulerBinds says that the scheduler chooses the processors of jobs: see GrantedResource.Binding.
+	SchedulerBinds bool
 }
 
 // The bits of Delivery.Type.
@@ -154,7 +156,17 @@ type Binding struct {
 	CoreOffset   uint32   `cull:"parameter_core_offset"`
 	StepSize     uint32   `cull:"parameter_striding_step_size"`
 	Explicit     string   `cull:"parameter_explicit"`
+	// Instance has the meaning of Type in 9.1, where the scheduler has chosen the processors:
+	// BindingSet and the like. The other fields are zero then.
+	Instance uint32 `cull:"instance"`
 }
+
+// The values of Binding.Instance.
+const (
+	BindingSet uint32 = 2
+	BindingEnv uint32 = 3
+	BindingPE  uint32 = 4
+)
 
 // Task is the array task of a Delivery.
 type Task struct {
@@ -288,6 +300,7 @@ func (c *Codec) DecodeDelivery(payload []byte, slave bool) (*Delivery, error) {
 	if err := c.decodeElement(payload, "job", j); err != nil {
 		return j, err
 	}
+	j.SchedulerBinds = c.binds
 	for _, r := range j.Requests {
 		if r.Scope == ScopeGlobal || slave == (r.Scope == ScopeSlave) {
 			j.Hard, j.Soft = append(j.Hard, r.Hard...), append(j.Soft, r.Soft...)

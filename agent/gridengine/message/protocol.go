@@ -31,6 +31,9 @@ type Protocol struct {
 	scrambled bool
 	// micros says that times in usage are microseconds.
 	micros bool
+	// binds says that the scheduler chooses the processors of jobs, and wants to know the parts of hosts
+	// for that.
+	binds bool
 	// running and ended are the names of usage values in their order.
 	running, ended []string
 }
@@ -50,7 +53,7 @@ var (
 			[]string{"wallclock", "acct_cpu", "acct_mem", "acct_io", "acct_iow", "acct_maxvmem", "acct_maxrss"}),
 	}
 	OCS91 = &Protocol{
-		Name: "9.1", format: cull.OCS91, gdi: 0x10009100, operators: 1, envelope: true, scrambled: true, micros: true,
+		Name: "9.1", format: cull.OCS91, gdi: 0x10009100, operators: 1, envelope: true, scrambled: true, micros: true, binds: true,
 		tags: map[Tag]uint32{
 			TagGDIRequest: 1, TagAcknowledge: 2, TagReport: 3, TagJobExecution: 4, TagSlaveAllow: 5, TagChangeTicket: 6,
 			TagSignalJob: 7, TagSignalQueue: 8, TagKillExecd: 9, TagGetNewConf: 10, TagFullLoadReport: 13,
@@ -82,6 +85,10 @@ func ProtocolNamed(release string) *Protocol {
 	}
 	return nil
 }
+
+// SchedulerBinds reports whether the scheduler chooses the processors of jobs. Then hosts report the load
+// value m_topology as topology.Topology.Tree has it, and no m_topology_inuse.
+func (p *Protocol) SchedulerBinds() bool { return p.binds }
 
 // resourceUsage are the names of usage values of a job that has ended which are in all protocols.
 var resourceUsage = []string{
