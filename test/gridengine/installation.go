@@ -83,23 +83,58 @@ func (i installation) configuration() (string, error) {
 		text, err := os.ReadFile(filepath.Join(shareDir, "default-configuration"))
 		return string(text), err
 	}
-	text := ""
-	for _, line := range [][2]string{
-		{"execd_spool_dir", spoolDir + "/execd"}, {"mailer", "/usr/bin/mail"}, {"xterm", "/usr/bin/xterm"}, {"load_sensor", "none"},
-		{"prolog", "none"}, {"epilog", "none"}, {"shell_start_mode", "posix_compliant"}, {"login_shells", "bash,sh,ksh,csh,tcsh"},
-		{"min_uid", "1000"}, {"min_gid", "1000"}, {"user_lists", "none"}, {"xuser_lists", "none"}, {"projects", "none"}, {"xprojects", "none"},
-		{"enforce_project", "false"}, {"enforce_user", "auto"}, {"load_report_time", "00:00:40"}, {"max_unheard", "00:05:00"},
-		{"reschedule_unknown", "00:00:00"}, {"loglevel", "log_warning"}, {"administrator_mail", "root"}, {"mail_tag", "none"},
-		{"set_token_cmd", "none"}, {"pag_cmd", "none"}, {"token_extend_time", "none"}, {"shepherd_cmd", "none"},
-		{"qmaster_params", "none"}, {"execd_params", "none"}, {"finished_jobs", "100"}, {"gid_range", GIDRange},
-		{"qlogin_command", "builtin"}, {"qlogin_daemon", "builtin"}, {"rlogin_command", "builtin"}, {"rlogin_daemon", "builtin"},
-		{"rsh_command", "builtin"}, {"rsh_daemon", "builtin"}, {"max_aj_instances", "2000"}, {"max_aj_tasks", "75000"},
-		{"max_u_jobs", "0"}, {"max_jobs", "0"}, {"max_advance_reservations", "0"}, {"auto_user_oticket", "0"}, {"auto_user_fshare", "0"},
-		{"auto_user_default_project", "none"}, {"auto_user_delete_time", "86400"}, {"delegated_file_staging", "false"}, {"jsv_url", "none"},
-		{"gdi_request_limits", "none"}, {"binding_params", "enabled=true,implicit=false,mode=default,default_unit=C,on_any_host=false,filter=NONE"},
-		{"topology_file", "none"},
-	} {
-		text += line[0] + " " + line[1] + "\n"
-	}
-	return text, nil
+	return ocsConfiguration, nil
 }
+
+// ocsConfiguration is a global configuration of Open Cluster Scheduler.
+const ocsConfiguration = `execd_spool_dir ` + spoolDir + `/execd
+mailer /usr/bin/mail
+xterm /usr/bin/xterm
+load_sensor none
+prolog none
+epilog none
+shell_start_mode posix_compliant
+login_shells bash,sh,ksh,csh,tcsh
+min_uid 1000
+min_gid 1000
+user_lists none
+xuser_lists none
+projects none
+xprojects none
+enforce_project false
+enforce_user auto
+load_report_time 00:00:40
+max_unheard 00:05:00
+reschedule_unknown 00:00:00
+loglevel log_warning
+administrator_mail root
+mail_tag none
+set_token_cmd none
+pag_cmd none
+token_extend_time none
+shepherd_cmd none
+qmaster_params none
+execd_params none
+finished_jobs 100
+gid_range ` + GIDRange + `
+qlogin_command builtin
+qlogin_daemon builtin
+rlogin_command builtin
+rlogin_daemon builtin
+rsh_command builtin
+rsh_daemon builtin
+max_aj_instances 2000
+max_aj_tasks 75000
+max_u_jobs 0
+max_jobs 0
+max_advance_reservations 0
+auto_user_oticket 0
+auto_user_fshare 0
+auto_user_default_project none
+auto_user_delete_time 86400
+delegated_file_staging false
+jsv_url none
+gdi_request_limits none
+binding_params enabled=true,implicit=false,mode=default,default_unit=C,on_any_host=false,filter=NONE
+topology_file none
+`
