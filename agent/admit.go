@@ -28,14 +28,14 @@ func (a *Agent) booking(s *Start) *admission.Booking {
 }
 
 // admit checks whether a start fits; with take it also books the job. It does not check a start
-// that brings its own settings: that is up to its master. The caller holds mu.
+// that brings its own settings: that is up to its master. The caller holds the lock of the table.
 func (a *Agent) admit(s *Start, b *admission.Booking, take bool) error {
 	if s.Order != nil {
 		return nil
 	}
-	ask := a.book.Admit
+	ask := a.table.book.Admit
 	if take {
-		ask = a.book.Take
+		ask = a.table.book.Take
 	}
 	err := ask(b, a.clock.Now())
 	if _, ok := errors.AsType[*admission.RefusedError](err); ok {
@@ -47,29 +47,23 @@ func (a *Agent) admit(s *Start, b *admission.Booking, take bool) error {
 	return nil
 }
 
-// hold books a job that was found after a restart. mu is held.
+// hold books a job that was found after a restart. The caller holds the lock of
+// the table.
 func (a *Agent) hold(e *entry) {
 	if e.record.Booking == nil {
 		return
 	}
-	if err := a.book.Start(e.record.Booking); err != nil {
+	if err := a.table.book.Start(e.record.Booking); err != nil {
 		a.log.Warn("the configuration does not have what a job holds", "job", e.id.String(), "error", err)
 	}
 }
 
-// release removes the booking of a job. The caller holds mu.
-func (a *Agent) release(e *entry) {
-	if e.parent == nil && e.record.Booking != nil {
-		a.book.End(e.id)
-	}
-}
-
 // setLoad uses the last reported load values for admission, because a master decides by the same
-// values. The caller holds mu.
+// values. The caller holds the lock of the table.
 func (a *Agent) setLoad() {
 	values := a.load.of(a.options.Host)
-	problems := a.book.SetLoad(values)
-	problems = append(problems, a.book.SetTopology(values["m_topology"], "")...)
+	problems := a.table.book.SetLoad(values)
+	problems = append(problems, a.table.book.SetTopology(values["m_topology"], "")...)
 	for _, p := range problems {
 		a.log.Debug("a load value is ignored", "error", p)
 	}

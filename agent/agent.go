@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -109,7 +110,6 @@ type Agent struct {
 	launching, preparing chan struct{}
 	watcher              *watcher
 	reaper               launch.Reaper // of whoever reports
-	online               *onlineWatch  // of whoever reports
 	priorities           chan struct{} // wakes prioritise
 	goroutines           goroutines    // started by spawn: for jobs, and other long-running ones
 	found                []*entry      // jobs of a previous agent, until Run continues with them
@@ -118,7 +118,7 @@ type Agent struct {
 
 	refusals refusals // of starts, that the log has
 
-	trying sync.Mutex // serialises trials of starts; taken before mu
+	trying sync.Mutex // serialises trials of starts; taken before the lock of the table
 
 	turning sync.Mutex // serialises InTurn
 
@@ -127,42 +127,25 @@ type Agent struct {
 	finished *finished
 	load     loadBook
 	opened   openGroups
+	scripts  scriptLocks
+	settings settings
+	troubles troubles
+	starts   starts
+	table    *table
 
-	// mu guards the fields below. A holder of mu must not read from the disk or write to it, so
-	// that the agent still answers when the disk hangs.
-	mu            sync.Mutex
-	table         map[job.ID]*entry
-	keys          map[string]*entry
-	rests         map[job.ID]bool // refused jobs that may have left files or groups
-	bound         uint64          // changes when a job enters or leaves the table, or ends
-	procedures    procedureEnds
-	numbers       numbers
-	changed       chan struct{} // closed at the next change
-	cluster       *qconf.Cluster
-	book          *admission.Book
-	groups        *launch.Groups // for jobs that are prepared from now on
-	version       string         // of the configuration
-	versionNumber uint64         // of the report that says so
-	configError   error
-	said          map[string]bool   // parameters without effect that have been logged
-	troubles      map[string]string // what: sentence
-	starting      starting
-	service       ServiceReport   // the last one
-	context       context.Context // of Run; jobs are watched until it ends
-	stop          context.CancelFunc
-	stopping      bool
-	closing       sync.Once
+	context  context.Context // of Run; jobs are watched until it ends
+	stop     context.CancelFunc
+	stopping atomic.Bool
+	closing  sync.Once
 }
 
 // New makes an agent, and finds again the jobs that a previous one has left in the
 // spool area. They are reported; nothing is started before Run.
 func New(options Options) (*Agent, error) {
 	a := &Agent{
-		options: options, log: options.Log, clock: options.Clock, said: map[string]bool{},
+		options: options, log: options.Log, clock: options.Clock,
 		launching: make(chan struct{}, 2*runtime.NumCPU()), preparing: make(chan struct{}, 16),
-		table: map[job.ID]*entry{}, rests: map[job.ID]bool{}, keys: map[string]*entry{}, changed: make(chan struct{}),
-		procedures: procedureEnds{},
-		priorities: make(chan struct{}, 1), troubles: map[string]string{},
+		priorities: make(chan struct{}, 1),
 	}
 	if a.options.Observer == nil {
 		a.options.Observer = nobody{}
@@ -173,6 +156,7 @@ func New(options Options) (*Agent, error) {
 	if a.clock == nil {
 		a.clock = clock.System()
 	}
+	a.table, a.troubles.log = newTable(a.log), a.log
 	a.started = a.clock.Now()
 	a.context, a.stop = context.WithCancel(context.Background())
 	a.guardUsers()
@@ -180,7 +164,7 @@ func New(options Options) (*Agent, error) {
 		a.launcher, a.own = launch.Local{Spool: options.Spool, Shepherd: options.Shepherd}, options.Spool.Dir()
 	}
 	var err error
-	if a.numbers, err = openNumbers(a.own); err != nil {
+	if a.table.numbers, err = openNumbers(a.own); err != nil {
 		return nil, err
 	}
 	a.disk = newDisk(a.own.Path(), diskPatience, a.diskChanged)
@@ -193,14 +177,12 @@ func New(options Options) (*Agent, error) {
 	if err := a.configure(); err != nil {
 		return nil, err
 	}
-	a.watcher, a.online = newWatcher(a.log), newOnlineWatch()
+	a.watcher, a.table.online = newWatcher(a.log), newOnlineWatch()
 	if err := a.recover(); err != nil {
 		a.Close()
 		return nil, err
 	}
-	a.mu.Lock()
 	a.noteService() // also if the host is in service: a previous agent may have recorded otherwise
-	a.mu.Unlock()
 	return a, nil
 }
 
@@ -235,9 +217,7 @@ func (a *Agent) Run(ctx context.Context, links ...Link) error {
 		})
 	}
 	<-ctx.Done()
-	a.mu.Lock()
-	a.stopping = true
-	a.mu.Unlock()
+	a.stopping.Store(true)
 	wait.Wait()
 	a.Close()
 	select {
@@ -257,7 +237,7 @@ func (a *Agent) close() {
 	a.goroutines.end()
 	a.closeConsoles()
 	a.watcher.close()
-	a.online.close()
+	a.table.online.close()
 	a.opened.close()
 	a.finished.end()
 }
@@ -269,14 +249,12 @@ const shutdownPatience = 10 * time.Second
 // Shutdown ends Run. With endJobs it first orders all jobs to end; the next agent of this spool
 // area reports their ends. It does not wait for the jobs.
 func (a *Agent) Shutdown(endJobs bool) {
-	a.mu.Lock()
-	a.stopping = true
-	a.mu.Unlock()
+	a.stopping.Store(true)
 	if !endJobs {
 		a.stop()
 		return
 	}
-	for _, e := range a.entries() {
+	for _, e := range a.table.list() {
 		if err := a.signal(e, Terminate, Sequence{}); err != nil {
 			a.log.Warn("cannot end a job at the shutdown", "job", e.id.String(), "error", err)
 		}
@@ -286,13 +264,13 @@ func (a *Agent) Shutdown(endJobs bool) {
 		timer := a.clock.NewTimer(shutdownPatience)
 		defer timer.Stop()
 		for {
-			a.mu.Lock()
+			a.table.mu.Lock()
 			told := true
-			for _, e := range a.table {
+			for _, e := range a.table.jobs {
 				told = told && (!e.state.Live() || e.state == Ending)
 			}
-			changed := a.changed
-			a.mu.Unlock()
+			changed := a.table.changed
+			a.table.mu.Unlock()
 			if told {
 				return
 			}
@@ -329,42 +307,44 @@ func (a *Agent) configure() error {
 	if err == nil {
 		groups, err = a.groupsFor(cluster.Config(a.options.Host))
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	defer func() {
-		a.configError = err
-		if err == nil {
-			delete(a.troubles, "configuration")
-		} else {
-			a.troubles["configuration"] = "the configuration cannot be used, and the previous one stays in use: " + err.Error()
-		}
-	}()
+	if err == nil {
+		err = a.use(cluster, groups, version)
+	}
+	a.troubles.configuration(err)
 	if err != nil {
+		a.settings.refuse(err)
 		return err
 	}
-	if err = a.rebook(cluster); err != nil {
-		return err
-	}
-	a.cluster, a.groups = cluster, groups
 	a.sayIneffective(cluster.Config(a.options.Host))
 	a.pokePriorities()
-	if version != a.version {
-		a.version, a.versionNumber = version, a.numbers.next()
-		a.changes()
+	return nil
+}
+
+// use puts a configuration into effect, unless the jobs of this host could not go on under it.
+func (a *Agent) use(cluster *qconf.Cluster, groups *launch.Groups, version string) error {
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	if err := a.rebook(cluster); err != nil {
+		return err
+	}
+	a.settings.replace(cluster, groups)
+	if version != a.table.version {
+		a.table.version, a.table.versionNumber = version, a.table.numbers.next()
+		a.table.changes()
 	}
 	return nil
 }
 
-// rebook books the current jobs under another configuration. The caller holds mu.
+// rebook books the current jobs under another configuration. The caller holds the lock of the table.
 func (a *Agent) rebook(cluster *qconf.Cluster) error {
 	var problems []error
 	var err error
-	if a.book == nil {
-		if a.book, problems = admission.New(cluster, a.options.Host); a.options.Load == nil {
-			a.book.SetLoad(map[string]string{})
+	if a.table.book == nil {
+		if a.table.book, problems = admission.New(cluster, a.options.Host); a.options.Load == nil {
+			a.table.book.SetLoad(map[string]string{})
 		}
 	} else {
-		problems, err = a.book.Reconfigure(cluster)
+		problems, err = a.table.book.Reconfigure(cluster)
 	}
 	for _, p := range problems {
 		a.log.Warn("a part of the configuration is ignored", "error", p)
@@ -372,11 +352,10 @@ func (a *Agent) rebook(cluster *qconf.Cluster) error {
 	return err
 }
 
-// Cluster returns the configuration in use. It is not changed by anyone.
+// Cluster returns the configuration in use. Callers must not change it.
 func (a *Agent) Cluster() *qconf.Cluster {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.cluster
+	cluster, _ := a.settings.current()
+	return cluster
 }
 
 // Health returns the status of the agent.
@@ -385,20 +364,18 @@ func (a *Agent) Health() Health {
 	if a.options.Load != nil {
 		sensors = a.options.Load.Status().Sensors
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	h := Health{
 		Host: a.options.Host, Version: a.options.Version, Started: a.started, Epoch: a.journal.master(),
-		Jobs: map[State]int{}, Draining: a.whyNoJobs(), Configuration: a.version,
+		Jobs: map[State]int{}, Draining: a.whyNoJobs(), Configuration: a.table.version,
 		Sensors: sensors,
 	}
-	h.Slots, h.Used = a.book.Usage()
-	for _, e := range a.table {
+	h.Slots, h.Used = a.table.book.Usage()
+	for _, e := range a.table.jobs {
 		h.Jobs[e.state]++
 	}
-	for _, what := range sortedKeys(a.troubles) {
-		h.Troubles = append(h.Troubles, a.troubles[what])
-	}
+	h.Troubles = a.troubles.list()
 	if err := a.disk.hangs(); err != nil {
 		h.Troubles = append(h.Troubles, err.Error())
 	}
@@ -406,13 +383,13 @@ func (a *Agent) Health() Health {
 	if why := a.guard.whyNot(); why != "" {
 		h.Troubles = append(h.Troubles, errNoUsers.Error()+": "+why)
 	}
-	if a.configError != nil {
-		h.ConfigurationError = a.configError.Error()
+	if err := a.settings.refused(); err != nil {
+		h.ConfigurationError = err.Error()
 	}
 	return h
 }
 
-// addGPUs adds the GPUs of the host and their problems to its health. The caller holds mu.
+// addGPUs adds the GPUs of the host and their problems to its health. The caller holds the lock of the table.
 func (a *Agent) addGPUs(h *Health) {
 	v := a.gpus()
 	if v == nil {
@@ -420,7 +397,7 @@ func (a *Agent) addGPUs(h *Health) {
 	}
 	h.Troubles = append(h.Troubles, v.Problems...)
 	jobs := map[string][]job.ID{}
-	for _, e := range a.table {
+	for _, e := range a.table.jobs {
 		if e.run == nil || !e.state.Live() {
 			continue
 		}
@@ -436,22 +413,7 @@ func (a *Agent) addGPUs(h *Health) {
 }
 
 // trouble records that something does not work, or with a nil error, that it works again.
-func (a *Agent) trouble(what string, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err == nil {
-		if _, ok := a.troubles[what]; ok {
-			a.log.Info("works again", "what", what)
-			delete(a.troubles, what)
-		}
-		return
-	}
-	text := what + ": " + err.Error()
-	if a.troubles[what] != text {
-		a.log.Error("trouble", "what", what, "error", err)
-	}
-	a.troubles[what] = text
-}
+func (a *Agent) trouble(what string, err error) { a.troubles.note(what, err) }
 
 // diskChanged reports and logs that the disk does not answer, or answers again.
 func (a *Agent) diskChanged() {
@@ -460,8 +422,6 @@ func (a *Agent) diskChanged() {
 	} else {
 		a.log.Info("the disk answers again")
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.noteService()
 }
 

@@ -44,10 +44,10 @@ func TestJobRunsAndIsForgotten(t *testing.T) {
 func (w *world) gone(id job.ID) {
 	w.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		w.agent.mu.Lock()
-		_, there := w.agent.table[id]
-		changed := w.agent.changed
-		w.agent.mu.Unlock()
+		w.agent.table.mu.Lock()
+		_, there := w.agent.table.jobs[id]
+		changed := w.agent.table.changed
+		w.agent.table.mu.Unlock()
 		if !there {
 			break
 		}
@@ -248,9 +248,10 @@ func TestConfigureKeepsGroups(t *testing.T) {
 		}
 	})
 	groups := func() *launch.Groups {
-		w.agent.mu.Lock()
-		defer w.agent.mu.Unlock()
-		return w.agent.groups
+		w.agent.table.mu.Lock()
+		defer w.agent.table.mu.Unlock()
+		_, groups := w.agent.settings.current()
+		return groups
 	}
 	s := w.job(11, "/bin/sleep", "1000")
 	w.mustStart(s)
@@ -292,9 +293,9 @@ func TestGroupsOfJobsThatAreGone(t *testing.T) {
 	s := w.job(1, "/bin/sleep", "1000")
 	w.mustStart(s)
 	w.await(s.ID, Running)
-	w.agent.mu.Lock()
-	own := w.agent.table[s.ID].run.Group()
-	w.agent.mu.Unlock()
+	w.agent.table.mu.Lock()
+	own := w.agent.table.jobs[s.ID].run.Group()
+	w.agent.table.mu.Unlock()
 	if own == nil || len(own.Dirs) == 0 {
 		t.Fatal("the job has no group")
 	}

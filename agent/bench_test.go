@@ -24,11 +24,12 @@ func BenchmarkUsage(b *testing.B) {
 			}
 			defer spool.Close()
 			a := &Agent{
-				options: Options{Host: host}, launcher: launch.Local{Spool: spool}, clock: clock.System(), cluster: cluster(b),
-				log: hclog.NewNullLogger(), table: map[job.ID]*entry{}, changed: make(chan struct{}),
-				online: newOnlineWatch(),
+				options: Options{Host: host}, launcher: launch.Local{Spool: spool}, clock: clock.System(),
+				log: hclog.NewNullLogger(), table: newTable(hclog.NewNullLogger()),
 			}
-			defer a.online.close()
+			a.settings.replace(cluster(b), nil)
+			a.table.online = newOnlineWatch()
+			defer a.table.online.close()
 			for i := range 200 {
 				e := newEntry(job.ID{Job: i + 1}, Record{})
 				dir, err := spool.Begin(e.id, jobdir.CreateOptions{})
@@ -37,11 +38,11 @@ func BenchmarkUsage(b *testing.B) {
 				}
 				defer dir.Close()
 				e.state, e.run = Running, &launch.Job{Dir: dir, Description: &job.Description{}}
-				a.table[e.id] = e
-				a.touch(e)
+				a.table.jobs[e.id] = e
+				a.table.touch(e)
 			}
 			write := func(n int) {
-				for _, e := range a.table {
+				for _, e := range a.table.jobs {
 					u := jobdir.Online{At: time.Now(), Wallclock: 1234.5678, CPU: 1000.25 + float64(n), Mem: 1.0625, Vmem: 1 << 30, MaxVmem: 1 << 31}
 					if err := e.run.Dir.WriteOnline(&u); err != nil {
 						b.Fatal(err)
@@ -50,7 +51,7 @@ func BenchmarkUsage(b *testing.B) {
 			}
 			write(0)
 			a.lookAtUsage()
-			after, n := a.numbers.last, 0
+			after, n := a.table.numbers.last, 0
 			for b.Loop() {
 				if n++; busy {
 					b.StopTimer()
@@ -58,9 +59,9 @@ func BenchmarkUsage(b *testing.B) {
 					b.StartTimer()
 				}
 				a.lookAtUsage()
-				a.mu.Lock()
+				a.table.mu.Lock()
 				batch := a.batch(after)
-				a.mu.Unlock()
+				a.table.mu.Unlock()
 				after = batch.Number
 				if busy != (len(batch.Jobs) == 200) {
 					b.Fatalf("%d jobs are reported", len(batch.Jobs))

@@ -42,7 +42,7 @@ type console struct {
 }
 
 // seat holds the terminal of a job, and whether a client is expected to attach again. Its lock may be
-// taken while Agent.mu is held. While it is held, only the lock of the console may be taken.
+// taken while the lock of the table is held. While it is held, only the lock of the console may be taken.
 type seat struct {
 	mu       sync.Mutex
 	console  *console // nil until the agent has the terminal of an interactive job
@@ -110,10 +110,9 @@ const consolePatience = 5 * time.Second
 
 // openConsole gets the terminal of an interactive job that runs, if it is not here yet.
 func (a *Agent) openConsole(ctx context.Context, e *entry) {
-	a.mu.Lock()
-	wanted := e.run.Description.Terminal != nil && e.seat.terminal() == nil && (e.state == Running || e.state == Suspended || e.state == Ending)
-	a.mu.Unlock()
-	if !wanted {
+	state := a.table.state(e)
+	begun := state == Running || state == Suspended || state == Ending
+	if e.run.Description.Terminal == nil || e.seat.terminal() != nil || !begun {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, consolePatience)
@@ -129,9 +128,9 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 	if alone != nil { // the client of the submission, or a client of a previous agent, whose connection ended with that agent
 		a.hangUp(e, alone, cmp.Or(a.options.HangUp, DefaultHangUp))
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.changes()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	a.table.changes()
 }
 
 // noteClient records on the disk whether a job's client has not detached. If it does not attach to
@@ -140,9 +139,7 @@ func (a *Agent) openConsole(ctx context.Context, e *entry) {
 func (a *Agent) noteClient(e *entry, c *console) {
 	e.ordering.Lock()
 	defer e.ordering.Unlock()
-	a.mu.Lock()
-	over := e.state.Over()
-	a.mu.Unlock()
+	over := a.table.state(e).Over()
 	c.mu.Lock()
 	expected := c.expected
 	c.mu.Unlock()
@@ -166,14 +163,14 @@ func (a *Agent) noteClient(e *entry, c *console) {
 // Attach connects the caller with a job. See Commands.
 func (a *Agent) Attach(ctx context.Context, id job.ID) (Terminal, error) {
 	for {
-		a.mu.Lock()
-		e, changed := a.table[id], a.changed
+		a.table.mu.Lock()
+		e, changed := a.table.jobs[id], a.table.changed
 		if e == nil {
-			a.mu.Unlock()
+			a.table.mu.Unlock()
 			return nil, notFound(id)
 		}
 		state, run := e.state, e.run
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 		console := e.seat.terminal() // read after changed, which is closed when a terminal is stored later
 		switch {
 		case run != nil && (run.Description.Terminal == nil || e.record.Simulated > 0):
@@ -288,7 +285,7 @@ func (c *console) end() {
 
 // closeConsoles closes all terminals, when no job is watched any more.
 func (a *Agent) closeConsoles() {
-	for _, e := range a.entries() {
+	for _, e := range a.table.list() {
 		if c := e.seat.terminal(); c != nil {
 			c.end()
 		}
@@ -383,9 +380,9 @@ func (t *attachment) Resize(rows, cols uint16) error {
 func (t *attachment) Exit(ctx context.Context) (*job.Outcome, error) {
 	a, e := t.agent, t.entry
 	for {
-		a.mu.Lock()
-		state, outcome, changed := e.state, e.outcome, a.changed
-		a.mu.Unlock()
+		a.table.mu.Lock()
+		state, outcome, changed := e.state, e.outcome, a.table.changed
+		a.table.mu.Unlock()
 		if state.Over() {
 			return outcome, nil
 		}

@@ -320,10 +320,10 @@ func TestHangUpAfterRestart(t *testing.T) {
 		w.stop()
 		w.start(options)
 		w.until("all terminals are here", func() bool {
-			w.agent.mu.Lock()
-			defer w.agent.mu.Unlock()
+			w.agent.table.mu.Lock()
+			defer w.agent.table.mu.Unlock()
 			for id := range jobs {
-				if w.agent.table[job.ID{Job: id + 1}].seat.terminal() == nil {
+				if w.agent.table.jobs[job.ID{Job: id + 1}].seat.terminal() == nil {
 					return false
 				}
 			}
@@ -362,9 +362,9 @@ func TestHangUpWhenNobodyComes(t *testing.T) {
 	)
 	open := func(number int) {
 		w.until("the terminal is here", func() bool {
-			w.agent.mu.Lock()
-			defer w.agent.mu.Unlock()
-			return w.agent.table[job.ID{Job: number}].seat.terminal() != nil
+			w.agent.table.mu.Lock()
+			defer w.agent.table.mu.Unlock()
+			return w.agent.table.jobs[job.ID{Job: number}].seat.terminal() != nil
 		})
 	}
 	start := func(number int) {

@@ -34,8 +34,6 @@ func (a *Agent) DrainFor(source, reason string) error {
 	if !changed {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.noteService()
 	if reason == "" {
 		a.log.Info("takes jobs again", "source", source)
@@ -45,9 +43,9 @@ func (a *Agent) DrainFor(source, reason string) error {
 	return nil
 }
 
-// whyNoJobs returns the reason for which no jobs are taken; empty if they are. mu is held.
+// whyNoJobs returns the reason for which no jobs are taken; empty if they are.
 func (a *Agent) whyNoJobs() string {
-	if a.stopping {
+	if a.stopping.Load() {
 		return "the agent is being shut down"
 	}
 	if a.options.Load != nil && !a.load.known() {
@@ -57,10 +55,10 @@ func (a *Agent) whyNoJobs() string {
 }
 
 // outOfService returns the reason for which this host takes no jobs though the agent could; empty
-// if it does. mu is held.
+// if it does.
 func (a *Agent) outOfService() string {
 	var reasons []string
-	if err := a.starting.out; err != nil {
+	if err := a.starts.whyOut(); err != nil {
 		reasons = append(reasons, err.Error())
 	}
 	if why := a.guard.whyNot(); why != "" {

@@ -26,7 +26,7 @@ func TestNothingLeaks(t *testing.T) {
 	w.until("there are as many goroutines as before", func() bool { return runtime.NumGoroutine() <= goroutines+5 })
 	w.stop()
 	a := w.agent
-	if n := len(a.table) + len(a.keys) + len(a.numbers.promised) + len(a.watcher.dirs) + len(a.watcher.polled); n != 0 {
+	if n := len(a.table.jobs) + len(a.table.keys) + len(a.table.numbers.promised) + len(a.watcher.dirs) + len(a.watcher.polled); n != 0 {
 		t.Errorf("%d entries are left", n)
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // loadBook contains the last load values, each with the number of the first report that had it. Its
-// lock may be taken while Agent.mu is held. Agent.mu must be held to change the book, because numbers
-// of reports are assigned under that lock.
+// lock may be taken while the lock of the table is held. A goroutine that changes the book must hold the
+// lock of the table, because numbers of reports are assigned under that lock.
 type loadBook struct {
 	mu      sync.Mutex
 	values  map[loadsensor.Key]numbered // nil until the first report
@@ -45,21 +45,21 @@ func (a *Agent) collect(ctx context.Context) {
 }
 
 func (a *Agent) takeLoad(r loadsensor.Report) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.load.take(r, a.numbers.next())
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	a.load.take(r, a.table.numbers.next())
 	a.setLoad()
-	a.changes()
+	a.table.changes()
 }
 
 // FullReport makes the next report of load values one of all of them.
 func (a *Agent) FullReport() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	a.load.reportAll(a.load.last())
 	if a.load.known() {
-		a.load.renew(a.numbers.next())
-		a.changes()
+		a.load.renew(a.table.numbers.next())
+		a.table.changes()
 	}
 	if a.options.Load != nil {
 		a.options.Load.Now()

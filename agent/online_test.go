@@ -25,16 +25,18 @@ func lookedAt(t *testing.T, jobs int) *Agent {
 	}
 	t.Cleanup(spool.Close)
 	a := &Agent{
-		options: Options{Host: host}, launcher: launch.Local{Spool: spool}, clock: clock.System(), cluster: cluster(t), log: hclog.NewNullLogger(),
-		table: map[job.ID]*entry{}, keys: map[string]*entry{}, changed: make(chan struct{}), online: newOnlineWatch(),
+		options: Options{Host: host}, launcher: launch.Local{Spool: spool}, clock: clock.System(), log: hclog.NewNullLogger(),
+		table: newTable(hclog.NewNullLogger()),
 	}
-	for end := time.Now().Add(patience); a.online.fd < 0; a.online = newOnlineWatch() { // others of this user may have all
+	a.settings.replace(cluster(t), nil)
+	a.table.online = newOnlineWatch()
+	for end := time.Now().Add(patience); a.table.online.fd < 0; a.table.online = newOnlineWatch() { // others of this user may have all
 		if time.Now().After(end) {
 			t.Fatal("the kernel gives no instance of inotify: see fs.inotify.max_user_instances")
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	t.Cleanup(a.online.close)
+	t.Cleanup(a.table.online.close)
 	for i := range jobs {
 		e := newEntry(job.ID{Job: i + 1}, Record{})
 		dir, err := spool.Begin(e.id, jobdir.CreateOptions{})
@@ -43,7 +45,7 @@ func lookedAt(t *testing.T, jobs int) *Agent {
 		}
 		t.Cleanup(func() { dir.Close() })
 		e.state, e.run = Running, &launch.Job{Dir: dir, Description: &job.Description{}}
-		a.insert(e)
+		a.table.insert(e)
 	}
 	return a
 }
@@ -52,7 +54,7 @@ func lookedAt(t *testing.T, jobs int) *Agent {
 // has not noted which.
 func TestOnlyWhatIsWrittenIsRead(t *testing.T) {
 	a := lookedAt(t, 2)
-	one, two := a.table[job.ID{Job: 1}], a.table[job.ID{Job: 2}]
+	one, two := a.table.jobs[job.ID{Job: 1}], a.table.jobs[job.ID{Job: 2}]
 	write := func(e *entry, cpu float64) {
 		t.Helper()
 		if err := e.run.Dir.WriteOnline(&jobdir.Online{At: time.Now(), CPU: cpu}); err != nil {
@@ -106,21 +108,21 @@ func TestOnlyWhatIsWrittenIsRead(t *testing.T) {
 	lost := make([]byte, unix.SizeofInotifyEvent)
 	binary.NativeEndian.PutUint32(lost, ^uint32(0))
 	binary.NativeEndian.PutUint32(lost[4:], unix.IN_Q_OVERFLOW)
-	if a.online.take(lost, func(*entry) { t.Error("nothing is known of any job") }) {
+	if a.table.online.take(lost, func(*entry) { t.Error("nothing is known of any job") }) {
 		t.Error("nobody says that events were lost")
 	}
 	behind(one, 8)
 	behind(two, 9)
-	fd := a.online.fd
-	a.online.fd = 1 << 30 // from which nothing can be read
+	fd := a.table.online.fd
+	a.table.online.fd = 1 << 30 // from which nothing can be read
 	check("events are lost", 8, 9)
-	a.online.fd = fd
+	a.table.online.fd = fd
 }
 
 // Priorities follow what has been written since the last report, and a report has it as well.
 func TestPrioritiesFollowWhatIsWritten(t *testing.T) {
 	a := lookedAt(t, 1)
-	e := a.table[job.ID{Job: 1}]
+	e := a.table.jobs[job.ID{Job: 1}]
 	check := func(when string, shared, reported float64) {
 		t.Helper()
 		if jobs, _, _ := a.sharers(); len(jobs) != 1 || jobs[0].CPU != shared || e.usage.CPU != reported {
@@ -142,31 +144,31 @@ func TestPrioritiesFollowWhatIsWritten(t *testing.T) {
 func TestOnlineWatchEnds(t *testing.T) {
 	a := lookedAt(t, 3)
 	a.lookAtUsage()
-	if n := len(a.online.jobs); n != 3 {
+	if n := len(a.table.online.jobs); n != 3 {
 		t.Fatalf("%d of 3 jobs are watched", n)
 	}
-	a.drop(a.table[job.ID{Job: 1}]) // its directory stays
-	second := a.table[job.ID{Job: 2}]
+	a.table.drop(a.table.jobs[job.ID{Job: 1}]) // its directory stays
+	second := a.table.jobs[job.ID{Job: 2}]
 	if err := os.RemoveAll(second.run.Dir.Path()); err != nil {
 		t.Fatal(err)
 	}
-	a.mu.Lock()
-	a.set(second, Ended)
-	a.mu.Unlock()
+	a.table.mu.Lock()
+	a.table.set(second, Ended)
+	a.table.mu.Unlock()
 	second.run.Dir.Close() // till then it is there
 	a.lookAtUsage()
-	if n := len(a.online.jobs); n != 1 {
+	if n := len(a.table.online.jobs); n != 1 {
 		t.Errorf("%d jobs are watched, expected the third alone", n)
 	}
-	a.online.remove(&entry{}) // was never watched
-	e := a.table[job.ID{Job: 3}]
-	a.online.remove(e)
-	a.online.remove(e)
-	if n := len(a.online.jobs); n != 0 {
+	a.table.online.remove(&entry{}) // was never watched
+	e := a.table.jobs[job.ID{Job: 3}]
+	a.table.online.remove(e)
+	a.table.online.remove(e)
+	if n := len(a.table.online.jobs); n != 0 {
 		t.Errorf("%d jobs are watched", n)
 	}
-	a.online.close()
-	a.online.fd = -1
+	a.table.online.close()
+	a.table.online.fd = -1
 	e.watched = false
 	for _, cpu := range []float64{1, 2} {
 		if err := e.run.Dir.WriteOnline(&jobdir.Online{At: time.Now(), CPU: cpu}); err != nil {

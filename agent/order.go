@@ -34,7 +34,7 @@ func (a *Agent) here(grants []Grant) []Grant {
 	return list
 }
 
-// recordOf returns the stored record of a start. The caller holds mu.
+// recordOf returns the stored record of a start. The caller holds the lock of the table.
 func (a *Agent) recordOf(s *Start) (Record, error) {
 	here := a.here(s.Grants)
 	if len(here) == 0 {
@@ -50,11 +50,12 @@ func (a *Agent) recordOf(s *Start) (Record, error) {
 	for _, g := range here {
 		r.Slots += g.Slots
 	}
-	order, err := a.orderFrom(s, a.cluster)
+	cluster := a.Cluster()
+	order, err := a.orderFrom(s, cluster)
 	if err != nil {
 		return Record{}, err
 	}
-	r.Category = accounting.Category(a.cluster, s.Owner, s.Group, s.Request.Project, s.Request)
+	r.Category = accounting.Category(cluster, s.Owner, s.Group, s.Request.Project, s.Request)
 	if s.Request.Rerun == job.Default {
 		r.Rerunnable = order.Queue.Rerun
 	}
@@ -77,9 +78,7 @@ func (a *Agent) recordOf(s *Start) (Record, error) {
 
 // assignment converts a start for package launch.
 func (a *Agent) assignment(s *Start) (*launch.Assignment, error) {
-	a.mu.Lock()
-	cluster, groups := a.cluster, a.groups
-	a.mu.Unlock()
+	cluster, groups := a.settings.current()
 	o, err := a.orderFrom(s, cluster)
 	if err != nil {
 		return nil, err

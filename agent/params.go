@@ -9,24 +9,22 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// sayIneffective says of parameters that are set and have no effect here that they have
-// none, of each once. mu is held.
+// sayIneffective writes to the log which parameters are set and have no effect here, each once.
 func (a *Agent) sayIneffective(c *qconf.Configuration) {
 	p := &c.ExecdParams
 	names := append([]string(nil), p.Unknown...)
 	names = append(names, p.Ineffective...)
-	for _, name := range names {
-		name, _, _ = strings.Cut(name, "=")
-		if !a.said[name] {
-			a.said[name] = true
-			a.log.Warn("a parameter of execd_params has no effect here, see execd-conf(5)", "parameter", name)
-		}
+	for i, name := range names {
+		names[i], _, _ = strings.Cut(name, "=")
+	}
+	for _, name := range a.settings.unsaid(names) {
+		a.log.Warn("a parameter of execd_params has no effect here, see execd-conf(5)", "parameter", name)
 	}
 }
 
-// executionParams are execd_params as they are now. mu is held.
+// executionParams returns the present execd_params.
 func (a *Agent) executionParams() *qconf.ExecdParams {
-	return &a.cluster.Config(a.options.Host).ExecdParams
+	return &a.Cluster().Config(a.options.Host).ExecdParams
 }
 
 // accounts reports whether accounting records are enabled (sge_conf(5), reporting_params).
@@ -35,10 +33,7 @@ func (a *Agent) accounts() bool { return a.Cluster().Config(a.options.Host).Repo
 // accounted returns an outcome for the accounting record: if so configured, with the reserved
 // instead of the actual usage.
 func (a *Agent) accounted(d *job.Description, o *job.Outcome) *job.Outcome {
-	a.mu.Lock()
-	reserved := a.executionParams().AcctReservedUsage
-	a.mu.Unlock()
-	if !reserved || !o.Ran {
+	if !a.executionParams().AcctReservedUsage || !o.Ran {
 		return o
 	}
 	changed := *o
@@ -47,7 +42,7 @@ func (a *Agent) accounted(d *job.Description, o *job.Outcome) *job.Outcome {
 }
 
 // reserve replaces the usage in a report by the reserved usage if the share tree uses that
-// (SHARETREE_RESERVED_USAGE). The caller holds mu.
+// (SHARETREE_RESERVED_USAGE). The caller holds the lock of the table.
 func (a *Agent) reserve(e *entry, r *JobReport) {
 	if e.run == nil || !a.executionParams().SharetreeReservedUsage {
 		return

@@ -65,9 +65,9 @@ func TestSubmitGroup(t *testing.T) {
 	s := w.job(1, "true")
 	s.Group = "team"
 	id := w.mustStart(s).ID
-	w.agent.mu.Lock()
-	gid := w.agent.table[id].run.Description.QsubGID
-	w.agent.mu.Unlock()
+	w.agent.table.mu.Lock()
+	gid := w.agent.table.jobs[id].run.Description.QsubGID
+	w.agent.table.mu.Unlock()
 	if gid != 4711 {
 		t.Errorf("the job runs with group %d", gid)
 	}

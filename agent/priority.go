@@ -60,7 +60,7 @@ func (a *Agent) prioritise(ctx context.Context) {
 			continue
 		}
 		results := ptf.Apply(targets, list)
-		a.mu.Lock()
+		a.table.mu.Lock()
 		for i, e := range entries {
 			priority := list[i]
 			if results[i].Weighted {
@@ -71,24 +71,24 @@ func (a *Agent) prioritise(ctx context.Context) {
 				a.log.Warn("the priority of a job was not changed", "job", e.id.String(), "error", results[i].Err)
 			case priority != e.priority:
 				e.priority = priority
-				a.touch(e)
+				a.table.touch(e)
 			}
 		}
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 	}
 }
 
 // sharers returns the jobs that share the processors.
 func (a *Agent) sharers() (jobs []ptf.Job, targets []ptf.Target, entries []*entry) {
-	a.mu.Lock()
+	a.table.mu.Lock()
 	a.noteWritten()
-	a.mu.Unlock()
-	for _, e := range a.entries() {
-		a.mu.Lock()
+	a.table.mu.Unlock()
+	for _, e := range a.table.list() {
+		a.table.mu.Lock()
 		running := (e.state == Running || e.state == Suspended) && !e.record.hosted()
 		j := ptf.Job{ID: e.id, Tickets: e.record.Tickets, CPU: e.usage.CPU, Processes: 1}
 		read, seen := !e.watched || e.unread, e.usageFile
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 		if !running {
 			continue
 		}

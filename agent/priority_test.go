@@ -47,9 +47,9 @@ type standing struct {
 // standing is what the kernel has of a job.
 func (w *world) standing(id job.ID) (s standing) {
 	w.Helper()
-	w.agent.mu.Lock()
-	run := w.agent.table[id].run
-	w.agent.mu.Unlock()
+	w.agent.table.mu.Lock()
+	run := w.agent.table.jobs[id].run
+	w.agent.table.mu.Unlock()
 	if g := run.Group(); g != nil {
 		for _, dir := range g.Dirs {
 			for _, name := range []string{"cpu.weight", "cpu.shares"} {

@@ -41,18 +41,19 @@ func (a *Agent) recover() error {
 		return err
 	}
 	// Before jobs are started: one with the number of a group that is left could not be.
-	if err := a.launcher.Sweep(a.groups); err != nil {
+	_, groups := a.settings.current()
+	if err := a.launcher.Sweep(groups); err != nil {
 		a.log.Warn("cannot remove stale control groups of jobs", "error", err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.load.reportAll(a.numbers.last)
 	if err := a.readTickets(); err != nil {
 		// This happens after a power loss, for example. The master sends them again.
 		a.log.Warn("jobs have the tickets of their starts", "error", err)
 	}
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	a.load.reportAll(a.table.numbers.last)
 	a.pokePriorities()
-	if n := len(a.table); n > 0 {
+	if n := len(a.table.jobs); n > 0 {
 		a.log.Info("found jobs of a previous agent", "jobs", n)
 	}
 	return nil
@@ -82,23 +83,24 @@ func (a *Agent) recoverJob(id job.ID) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.log.Error("cannot read how many tasks a job has had", "job", id.String(), "error", err)
 	}
-	a.mu.Lock()
+	a.table.mu.Lock()
 	e.lastTask = last
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	for _, name := range tasks {
 		a.reopen(job.ID{Job: id.Job, Task: id.Task, PETask: name}, e)
-		a.mu.Lock()
+		a.table.mu.Lock()
 		e.lastTask = max(e.lastTask, taskNumber(name))
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 	}
 }
 
 // reopen brings a job into the table, in the state in which it is.
 func (a *Agent) reopen(id job.ID, parent *entry) *entry {
 	log := a.log.With("job", id.String())
-	run, stage, err := a.launcher.Open(a.groups, a.users, id)
+	_, groups := a.settings.current()
+	run, stage, err := a.launcher.Open(groups, a.users, id)
 	if errors.Is(err, jobdir.ErrIncomplete) {
-		if err := a.launcher.Discard(a.groups, id); err != nil {
+		if err := a.launcher.Discard(groups, id); err != nil {
 			log.Error("cannot remove the directory of a job that was never accepted", "error", err)
 		}
 		return nil
@@ -135,9 +137,9 @@ func (a *Agent) reopen(id job.ID, parent *entry) *entry {
 	if err := a.restate(e, stage); err != nil {
 		log.Error("cannot read all of a job's files", "error", err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.insert(e)
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	a.table.insert(e)
 	e.found = true
 	a.found = append(a.found, e)
 	if parent == nil && e.state.Live() {
@@ -157,8 +159,10 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 	expected, expectedError := e.run.Dir.Exists(fileClient)
 	began, beganError := e.run.Dir.ModTime(jobdir.FileJobPID)
 
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	usage, usageError := e.run.Dir.Online()
+
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	e.endBy, e.suspended, e.turns = by.By, suspended, turns
 	e.seat.expect(expected)
 	if beganError == nil {
@@ -167,7 +171,7 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 	if e.record.hosted() {
 		e.began = e.record.Received
 	}
-	if usage, err := e.run.Dir.Online(); err == nil && usage != nil {
+	if usageError == nil && usage != nil {
 		e.usage, e.usageSeen = *usage, a.clock.Now()
 	}
 	switch {
@@ -176,7 +180,7 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 		if e.run.Rebooted() && !acked {
 			// A power loss may have lost an acknowledgement, but a master that sent it does not use
 			// this number again.
-			e.number = a.numbers.next()
+			e.number = a.table.numbers.next()
 		}
 		return errors.Join(endingError, suspendedError, ackedError, expectedError)
 	case stage == launch.Over && beganError != nil && e.run.Rebooted():
@@ -195,9 +199,9 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 		e.state = Running
 	}
 	if beganError == nil && !e.record.hosted() {
-		a.procedures.began(e.run.Description)
+		a.table.procedures.began(e.run.Description)
 	}
-	e.number = a.numbers.next()
+	e.number = a.table.numbers.next()
 	// Whether the last order arrived is not known: it is given again.
 	switch {
 	case e.endBy != "":
@@ -251,10 +255,7 @@ func (a *Agent) resumeJobs() {
 	found := a.found
 	a.found = nil
 	for _, e := range found {
-		a.mu.Lock()
-		over := e.state.Over() // it may have been reported already
-		a.mu.Unlock()
-		if over {
+		if a.table.state(e).Over() { // it may have been reported already
 			var end ended
 			if found, err := readJSON(e.run.Dir, fileEnded, &end); found && err == nil {
 				told, err := e.run.Dir.Exists(fileTold)
@@ -265,8 +266,6 @@ func (a *Agent) resumeJobs() {
 				a.trouble("writing down the ends of jobs", err)
 			}
 		}
-		a.mu.Lock()
 		a.supervise(e)
-		a.mu.Unlock()
 	}
 }

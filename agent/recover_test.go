@@ -251,10 +251,10 @@ func TestAcknowledgeTooMuch(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	w.agent.mu.Lock()
-	e := w.agent.table[s.ID]
+	w.agent.table.mu.Lock()
+	e := w.agent.table.jobs[s.ID]
 	acked := e == nil || e.acked
-	w.agent.mu.Unlock()
+	w.agent.table.mu.Unlock()
 	if acked {
 		t.Error("a job that runs counts as acknowledged")
 	}

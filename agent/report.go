@@ -15,10 +15,10 @@ import (
 // Reports waits for reports with a number above after. See Commands.
 func (a *Agent) Reports(ctx context.Context, after uint64) (Batch, error) {
 	for {
-		a.mu.Lock()
+		a.table.mu.Lock()
 		b := a.batch(after)
-		changed, last := a.changed, a.numbers.last
-		a.mu.Unlock()
+		changed, last := a.table.changed, a.table.numbers.last
+		a.table.mu.Unlock()
 		if b.Number > after {
 			return b, nil
 		}
@@ -34,11 +34,11 @@ func (a *Agent) Reports(ctx context.Context, after uint64) (Batch, error) {
 	}
 }
 
-// batch returns the reports after a sequence number. The caller holds mu.
+// batch returns the reports after a sequence number. The caller holds the lock of the table.
 func (a *Agent) batch(after uint64) Batch {
 	b := Batch{Number: after}
-	limit := a.numbers.limit()
-	for _, e := range a.table {
+	limit := a.table.numbers.limit()
+	for _, e := range a.table.jobs {
 		// A changed job keeps the number of its change even after new usage. Otherwise a master
 		// that has processed only a part of the reports would never see more than the usage.
 		number, used := e.number, false
@@ -49,7 +49,7 @@ func (a *Agent) batch(after uint64) Batch {
 			continue
 		}
 		if e.state == Ended {
-			a.set(e, Reported)
+			a.table.set(e, Reported)
 		}
 		r := a.report(e)
 		r.Number, r.Used = number, used
@@ -65,29 +65,29 @@ func (a *Agent) batch(after uint64) Batch {
 	if b.Load = a.load.since(after, limit); b.Load != nil {
 		b.Number = max(b.Number, b.Load.Number)
 	}
-	if n := a.service.Number; n > after && n <= limit {
-		service := a.service
+	if n := a.table.service.Number; n > after && n <= limit {
+		service := a.table.service
 		b.Service = &service
 		b.Number = max(b.Number, n)
 	}
-	if a.versionNumber > after && a.versionNumber <= limit {
-		b.Configuration, b.ConfigurationNumber = a.version, a.versionNumber
-		b.Number = max(b.Number, a.versionNumber)
+	if a.table.versionNumber > after && a.table.versionNumber <= limit {
+		b.Configuration, b.ConfigurationNumber = a.table.version, a.table.versionNumber
+		b.Number = max(b.Number, a.table.versionNumber)
 	}
 	return b
 }
 
 // Acknowledge says that all reports up to a number have arrived.
 func (a *Agent) Acknowledge(_ context.Context, number uint64) error {
-	a.mu.Lock()
-	last := a.numbers.last
+	a.table.mu.Lock()
+	last := a.table.numbers.last
 	var list []*entry
-	for _, e := range a.table {
+	for _, e := range a.table.jobs {
 		if e.number <= number && e.waits() {
 			list = append(list, e)
 		}
 	}
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	if number > last {
 		return &Error{InvalidArgument, fmt.Errorf("report %d cannot have arrived: the last one has number %d", number, last)}
 	}
@@ -99,17 +99,17 @@ func (a *Agent) Acknowledge(_ context.Context, number uint64) error {
 
 // AcknowledgeJob says that the end of a job has arrived.
 func (a *Agent) AcknowledgeJob(_ context.Context, id job.ID, number uint64) error {
-	a.mu.Lock()
-	e := a.table[id]
+	a.table.mu.Lock()
+	e := a.table.jobs[id]
 	arrived := e != nil && e.number <= number // nil was acknowledged before
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	if arrived {
 		a.acknowledge(e)
 	}
 	return nil
 }
 
-// waits reports whether the end of a job waits for its acknowledgement. mu is held.
+// waits reports whether the end of a job waits for its acknowledgement. The caller holds the lock of the table.
 func (e *entry) waits() bool { return (e.state == Ended || e.state == Reported) && !e.acked }
 
 // acknowledge starts the removal of a finished job. It is recorded before the master gets an
@@ -118,9 +118,9 @@ func (e *entry) waits() bool { return (e.state == Ended || e.state == Reported) 
 func (a *Agent) acknowledge(e *entry) {
 	e.do.Lock() // no other call does so meanwhile, and the directory stays
 	defer e.do.Unlock()
-	a.mu.Lock()
+	a.table.mu.Lock()
 	waits := e.waits()
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	if !waits {
 		return
 	}
@@ -133,8 +133,8 @@ func (a *Agent) acknowledge(e *entry) {
 		a.log.Warn("an acknowledgement was not noted", "job", e.id.String(), "error", err)
 	}
 	failpoint.At("agent-acknowledgement-noted")
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	e.acked = true
 	e.poke()
 }
@@ -165,10 +165,10 @@ func (a *Agent) lookAtUsage() {
 			changed = append(changed, e)
 		}
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	reserved := a.executionParams().SharetreeReservedUsage // which grows with the time
-	for _, e := range a.table {
+	for _, e := range a.table.jobs {
 		switch {
 		case e.record.Simulated > 0 && e.state.Live():
 			e.usage = e.simulatedUsage(a.clock.Now())
@@ -177,11 +177,11 @@ func (a *Agent) lookAtUsage() {
 		}
 		changed = append(changed, e)
 	}
-	a.hasUsed(changed)
+	a.table.hasUsed(changed)
 }
 
-// supervised reports whether a job runs with a supervisor, which writes its usage. The caller holds
-// mu.
+// supervised reports whether a job runs with a supervisor, which writes its usage. The caller
+// holds the lock of the table.
 func (e *entry) supervised() bool {
 	return (e.state == Running || e.state == Suspended) && !e.record.hosted()
 }
@@ -189,16 +189,16 @@ func (e *entry) supervised() bool {
 // unread returns the running jobs whose usage was written since it was last read, and the jobs for
 // which that is unknown.
 func (a *Agent) unread() (written, doubtful []*entry) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	a.noteWritten()
-	for _, e := range a.table {
+	for _, e := range a.table.jobs {
 		switch {
 		case !e.supervised():
 			continue
 		case !e.watched:
-			// Under mu: as long as the job runs its directory is open.
-			e.watched = a.online.add(e)
+			// Under the lock: as long as the job runs its directory is open.
+			e.watched = a.table.online.add(e)
 			doubtful = append(doubtful, e)
 		case e.unread:
 			written = append(written, e)
@@ -208,12 +208,12 @@ func (a *Agent) unread() (written, doubtful []*entry) {
 	return written, doubtful
 }
 
-// noteWritten finds out which jobs that are watched are unread. mu is held.
+// noteWritten finds out which jobs that are watched are unread. The caller holds the lock of the table.
 func (a *Agent) noteWritten() {
-	if all := a.online.written(func(e *entry) { e.unread = true }); all {
+	if all := a.table.online.written(func(e *entry) { e.unread = true }); all {
 		return
 	}
-	for _, e := range a.table {
+	for _, e := range a.table.jobs {
 		e.unread = true
 	}
 }
@@ -223,16 +223,16 @@ func (a *Agent) noteWritten() {
 func (a *Agent) readUsage(e *entry, written bool) (changed bool) {
 	var usage *jobdir.Online
 	var err error
-	a.mu.Lock()
+	a.table.mu.Lock()
 	version := e.usageFile
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	if written {
 		usage, err = e.run.Dir.Online()
 	} else {
 		usage, version, err = e.readOnline(version)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	if err != nil {
 		e.unread = true
 	}

@@ -135,9 +135,9 @@ func TestTurnsOfTickets(t *testing.T) {
 			w.start()
 		}
 		w.agent.SetTickets([]Tickets{{id, c.tickets, c.turn}, {job.ID{Job: 99}, 1, c.turn}})
-		w.agent.mu.Lock()
-		got := w.agent.table[id].record.Tickets
-		w.agent.mu.Unlock()
+		w.agent.table.mu.Lock()
+		got := w.agent.table.jobs[id].record.Tickets
+		w.agent.table.mu.Unlock()
 		if got != c.want {
 			t.Errorf("%v: %v tickets, expected %v", c.turn, got, c.want)
 		}
@@ -156,9 +156,9 @@ func TestTicketsOverARestart(t *testing.T) {
 	}
 	check := func(id job.ID, want float64) {
 		t.Helper()
-		w.agent.mu.Lock()
-		defer w.agent.mu.Unlock()
-		if e := w.agent.table[id]; e.record.Tickets != want {
+		w.agent.table.mu.Lock()
+		defer w.agent.table.mu.Unlock()
+		if e := w.agent.table.jobs[id]; e.record.Tickets != want {
 			t.Errorf("job %s has %v tickets, expected %v", id, e.record.Tickets, want)
 		}
 	}

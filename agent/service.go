@@ -4,23 +4,96 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/execd-project/execd/agent/launch"
 )
 
-// starting records whether starts of supervisors succeed on this host. A host on which they fail
+// starts records whether starts of supervisors succeed on this host. A host on which they fail
 // would take one job after another from the cluster and lose it.
 //
-// Only failures count that no user can cause: a supervisor that could not be started, or that ended
-// before it had written anything. An error that a supervisor finds in a job is the job's failure.
-// Agent.mu protects all fields.
-type starting struct {
+// Only failures count that no user can cause: a supervisor could not be started, or ended before it
+// had written anything. What a supervisor finds wrong with a job is a failure of the job. No other
+// lock is taken while its lock is held.
+type starts struct {
+	mu     sync.Mutex
 	doubt  bool          // the last start has failed: the next one needs a trial before it
-	failed int           // how many starts have failed in a row
-	out    error         // why the host is out of service; nil while it is not
+	failed int           // number of starts that have failed in a row
+	out    error         // why the host is out of service; nil while it is in service
 	pause  time.Duration // before the last trial of a host out of service
+}
+
+// whyOut returns why the host is out of service, nil if it is in service.
+func (s *starts) whyOut() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out
+}
+
+// needTrial reports whether the next start needs a trial before it, or why the host is out of
+// service.
+func (s *starts) needTrial() (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.doubt && s.out == nil, s.out
+}
+
+// distrust makes the next start need a trial before it.
+func (s *starts) distrust() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubt = true
+}
+
+// fail records that a start has failed, and returns the number of starts that have failed in a row.
+func (s *starts) fail() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubt = true
+	s.failed++
+	return s.failed
+}
+
+// succeed records that a start was successful. It reports whether that was in doubt.
+func (s *starts) succeed() (doubted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	doubted = s.doubt
+	if s.out == nil {
+		s.doubt, s.failed, s.pause = false, 0, 0
+	}
+	return doubted
+}
+
+// takeOut takes the host out of service, and returns the pause before the first trial. ok is false
+// if it was out of service before.
+func (s *starts) takeOut(why error) (pause time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.out != nil {
+		return 0, false
+	}
+	s.out, s.doubt = why, true
+	s.pause = min(max(2*s.pause, firstPause), seldomest)
+	return s.pause, true
+}
+
+// tried records the result of a trial: nil brings the host back into service.
+func (s *starts) tried(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.out = err; err != nil {
+		s.pause = max(s.pause, min(2*s.pause, oftenest))
+	}
+}
+
+// untilTrial returns the pause before the next trial.
+func (s *starts) untilTrial() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pause
 }
 
 const (
@@ -52,10 +125,7 @@ func (a *Agent) mayStart(supervised bool) error {
 	// One after the other: of several the first says whether the others need a trial.
 	a.trying.Lock()
 	defer a.trying.Unlock()
-	a.mu.Lock()
-	doubt, out := a.starting.doubt, a.starting.out
-	a.mu.Unlock()
-	if out != nil || !doubt {
+	if need, out := a.starts.needTrial(); !need {
 		return out
 	}
 	err := a.try()
@@ -67,43 +137,25 @@ func (a *Agent) mayStart(supervised bool) error {
 
 // try tries all that a start needs. trying is held.
 func (a *Agent) try() error {
-	a.mu.Lock()
-	config, groups := a.cluster.Config(a.options.Host), a.groups
-	a.mu.Unlock()
-	return a.launcher.Try(a.context, groups, config)
+	cluster, groups := a.settings.current()
+	return a.launcher.Try(a.context, groups, cluster.Config(a.options.Host))
 }
 
 // doubtStarts makes the agent test a start before it takes the next job: something could not be
 // created for a job, perhaps because of its user.
-func (a *Agent) doubtStarts() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.starting.doubt = true
-}
+func (a *Agent) doubtStarts() { a.starts.distrust() }
 
 // startFailed notes that a supervisor could not be started.
 func (a *Agent) startFailed(err error) {
 	a.trouble(troubleStarts, err)
-	a.mu.Lock()
-	s := &a.starting
-	s.doubt = true
-	s.failed++
-	n := s.failed
-	a.mu.Unlock()
-	if n >= mostFailed {
+	if n := a.starts.fail(); n >= mostFailed {
 		a.takeOut(fmt.Errorf("%d starts in a row have failed, the last one: %w", n, err))
 	}
 }
 
 // startWorked notes that a supervisor has begun.
 func (a *Agent) startWorked() {
-	a.mu.Lock()
-	doubt := a.starting.doubt
-	if a.starting.out == nil {
-		a.starting = starting{}
-	}
-	a.mu.Unlock()
-	if doubt {
+	if a.starts.succeed() {
 		a.trouble(troubleStarts, nil)
 	}
 }
@@ -123,15 +175,14 @@ func (a *Agent) noteStart(e *entry, status syscall.WaitStatus) {
 // takeOut takes the host out of service until a trial is successful.
 func (a *Agent) takeOut(why error) {
 	a.trouble(troubleStarts, why)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s := &a.starting
-	if s.out != nil || a.context.Err() != nil {
+	if a.context.Err() != nil {
 		return
 	}
-	s.out, s.doubt = why, true
-	s.pause = min(max(2*s.pause, firstPause), seldomest)
-	a.log.Error("the host is out of service: it takes no jobs until a trial succeeds", "reason", why, "next trial in", s.pause.String())
+	pause, ok := a.starts.takeOut(why)
+	if !ok {
+		return
+	}
+	a.log.Error("the host is out of service: it takes no jobs until a trial succeeds", "reason", why, "next trial in", pause.String())
 	a.noteService()
 	a.spawn(a.comeBack)
 }
@@ -139,10 +190,7 @@ func (a *Agent) takeOut(why error) {
 // comeBack tries again and again whether jobs can be started, until they can.
 func (a *Agent) comeBack(ctx context.Context) {
 	for {
-		a.mu.Lock()
-		pause := a.starting.pause
-		a.mu.Unlock()
-		if !a.pause(ctx, pause) {
+		if !a.pause(ctx, a.starts.untilTrial()) {
 			return
 		}
 		a.trying.Lock()
@@ -151,30 +199,26 @@ func (a *Agent) comeBack(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		a.mu.Lock()
-		s := &a.starting
-		if s.out = err; err != nil {
-			s.pause = max(s.pause, min(2*s.pause, oftenest))
-		} else {
+		if a.starts.tried(err); err == nil {
 			a.log.Info("the host is in service again: a trial succeeded")
 		}
 		a.noteService()
-		a.mu.Unlock()
 		if a.trouble(troubleStarts, err); err == nil {
 			return
 		}
 	}
 }
 
-// noteService has it reported when the reason for which the host takes no jobs has changed.
-// mu is held.
+// noteService has the reason for which the host takes no jobs reported if it has changed.
 func (a *Agent) noteService() {
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	why := a.outOfService()
-	if a.service.Number != 0 && why == a.service.Draining {
+	if a.table.service.Number != 0 && why == a.table.service.Draining {
 		return
 	}
-	a.service = ServiceReport{Number: a.numbers.next(), Draining: why}
-	a.changes()
+	a.table.service = ServiceReport{Number: a.table.numbers.next(), Draining: why}
+	a.table.changes()
 }
 
 // errOut returns the error of an order that a host out of service does not carry out.

@@ -268,9 +268,7 @@ func failuresOfUsers(t *testing.T, jobs int) {
 	if t.Attr("failed", fmt.Sprint(failed)); total < jobs {
 		t.Errorf("of %d jobs %d failed: %v", jobs, total, failed)
 	}
-	w.agent.mu.Lock()
-	defer w.agent.mu.Unlock()
-	if w.agent.starting != (starting{}) {
-		t.Errorf("what is known of starts: %+v", w.agent.starting)
+	if s := &w.agent.starts; s.doubt || s.failed > 0 || s.out != nil || s.pause != 0 {
+		t.Errorf("the starts of supervisors: in doubt %t, failed %d, out of service %v, pause %v", s.doubt, s.failed, s.out, s.pause)
 	}
 }

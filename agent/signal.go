@@ -27,7 +27,7 @@ func (a *Agent) Signal(ctx context.Context, id job.ID, o Order) error {
 		return &Error{InvalidArgument, fmt.Errorf("%q is not an order", o)}
 	}
 	var found []*entry
-	for _, e := range a.entries() {
+	for _, e := range a.table.list() {
 		if e.id == id || id.Task < 0 && e.id.Job == id.Job && e.id.PETask == id.PETask {
 			found = append(found, e)
 		}
@@ -63,7 +63,7 @@ func (a *Agent) SignalQueue(ctx context.Context, queue string, o Order) error {
 	if ok && !strings.EqualFold(host, a.options.Host) {
 		return &Error{NotFound, fmt.Errorf("queue instance %s is not of this host, which is %s", queue, a.options.Host)}
 	}
-	jobs := slices.DeleteFunc(a.entries(), func(e *entry) bool { return e.record.Queue != name || e.parent != nil })
+	jobs := slices.DeleteFunc(a.table.list(), func(e *entry) bool { return e.record.Queue != name || e.parent != nil })
 	return a.signalAll(ctx, jobs, o)
 }
 
@@ -81,16 +81,16 @@ func valid(o Order) bool {
 func (a *Agent) signal(e *entry, o Order, t Sequence) error {
 	e.ordering.Lock()
 	defer e.ordering.Unlock()
-	a.mu.Lock()
+	a.table.mu.Lock()
 	c, err := e.change(o, t)
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	if err != nil || c == nil {
 		return err
 	}
 	err = a.writeChange(e, c)
 	failpoint.At("agent-signal-noted")
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	if !e.state.Live() {
 		return nil // it has ended meanwhile, and its directory may have been removed
 	}
@@ -109,8 +109,8 @@ type change struct {
 	again     bool // neither the supervisor nor the master needs to be informed
 }
 
-// change returns the changes that an order makes, or nil. The caller holds ordering and the agent's
-// mu.
+// change returns the changes that an order makes, or nil. The caller holds ordering and the lock of
+// the table.
 func (e *entry) change(o Order, t Sequence) (*change, error) {
 	if !e.state.Live() || e.endBy != "" && o != Kill {
 		return nil, nil //nolint:nilnil // no change is not an error
@@ -160,7 +160,7 @@ func (a *Agent) writeChange(e *entry, c *change) error {
 	return writeSuspended(e.run.Files(), c.suspended, c.turns)
 }
 
-// apply makes a change take effect after it was written to the disk. mu is held.
+// apply makes a change take effect after it was written to the disk. The caller holds the lock of the table.
 func (a *Agent) apply(e *entry, c *change) {
 	before := len(e.suspended) > 0
 	e.suspended, e.turns = c.suspended, c.turns
@@ -180,7 +180,7 @@ func (a *Agent) apply(e *entry, c *change) {
 	case before && !after:
 		told = Resume
 	default:
-		a.touch(e) // for one reason more, or less
+		a.table.touch(e) // for one reason more, or less
 		return
 	}
 	e.orders = append(e.orders, told)
@@ -215,28 +215,28 @@ func (a *Agent) deliver(e *entry) {
 		return
 	}
 	for {
-		a.mu.Lock()
+		a.table.mu.Lock()
 		if len(e.orders) == 0 {
-			a.mu.Unlock()
+			a.table.mu.Unlock()
 			return
 		}
 		o := e.orders[0]
 		if e.state == Starting && (o == Suspend || o == Resume) {
-			a.mu.Unlock()
+			a.table.mu.Unlock()
 			return // there is nothing yet that could be suspended
 		}
 		e.orders = e.orders[1:]
 		before := e.state
 		switch {
 		case o == Suspend && e.state == Running && !e.run.Migrates():
-			a.set(e, Suspended)
+			a.table.set(e, Suspended)
 		case o == Resume && e.state == Suspended:
-			a.set(e, Running)
+			a.table.set(e, Running)
 		case e.endBy != "":
-			a.set(e, Ending)
+			a.table.set(e, Ending)
 		}
 		after, began := e.state, e.began
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 		if after != before && after != Ending {
 			a.options.Observer.Suspended(e.run.Description, began, after == Running)
 		}

@@ -37,7 +37,7 @@ func simulated(s *Start, c *qconf.Configuration) time.Duration {
 func (r *Record) hosted() bool { return r.Slave || r.Simulated > 0 }
 
 // simulation returns the timer that ends a simulated job; nil, which never fires, for other jobs.
-// The caller holds mu.
+// The caller holds the lock of the table.
 func (a *Agent) simulation(e *entry) clock.Timer {
 	if e.record.Simulated == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (e *entry) simulatedUsage(now time.Time) jobdir.Online {
 	return jobdir.Online{At: now, Wallclock: wallclock, CPU: simulatedPart * wallclock}
 }
 
-// hostedOutcome returns the outcome of a job without a supervisor that ends now. mu is held.
+// hostedOutcome returns the outcome of a job without a supervisor that ends now. The caller holds the lock of the table.
 func (a *Agent) hostedOutcome(e *entry) *job.Outcome {
 	o := &job.Outcome{ID: e.id, Ran: true, Start: e.began, End: a.clock.Now()}
 	if e.record.Simulated == 0 {

@@ -70,8 +70,8 @@ func (a *Agent) accepted(ctx context.Context, e *entry) (JobReport, error) {
 	if e.failed != nil {
 		return JobReport{}, e.failed
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	return a.report(e), nil
 }
 
@@ -119,12 +119,12 @@ func (s *Start) check() error {
 // first tells which. If it returns neither an entry nor an error, report describes a job that is no
 // longer here.
 func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	if err := a.journal.checkStart(s.Epoch); err != nil {
 		return nil, false, report, err // since it was raised
 	}
-	if e := a.keys[s.Key]; e != nil {
+	if e := a.table.keys[s.Key]; e != nil {
 		if e.id != s.ID {
 			return nil, false, report, &Error{AlreadyExists, fmt.Errorf("job %s has the key %q", e.id, s.Key)}
 		}
@@ -133,7 +133,7 @@ func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err e
 	if a.finished.has(s.Key) {
 		return nil, false, JobReport{ID: s.ID, Key: s.Key, State: Acknowledged, Owner: s.Owner}, nil
 	}
-	if e := a.table[s.ID]; e != nil {
+	if e := a.table.jobs[s.ID]; e != nil {
 		return nil, false, report, &Error{AlreadyExists, fmt.Errorf(
 			"job %s is here from another start (key %q) and is %s: its end has to be acknowledged first", s.ID, e.record.Key, e.state)}
 	}
@@ -152,7 +152,7 @@ func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err e
 		record.Booking = booking
 	}
 	e = newEntry(s.ID, record)
-	a.insert(e)
+	a.table.insert(e)
 	return e, true, report, nil
 }
 
@@ -162,10 +162,10 @@ func (a *Agent) Admit(_ context.Context, s *Start) error {
 	if err := s.check(); err != nil {
 		return &Error{InvalidArgument, err}
 	}
-	a.mu.Lock()
+	a.table.mu.Lock()
 	why := a.whyNoJobs()
 	err := a.admit(s, a.booking(s), false)
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	if why != "" {
 		return errOut(why)
 	}
@@ -197,18 +197,18 @@ func orderError(err error) error {
 // accept brings a job that was received to the disk, and has it started.
 func (a *Agent) accept(e *entry, s *Start) {
 	run, err := a.prepare(e, s)
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	defer close(e.ready)
 	if err != nil {
 		a.refused(e.id, err)
 		e.failed = err
-		a.release(e)
-		a.drop(e)
+		a.table.release(e)
+		a.table.drop(e)
 		return
 	}
 	e.run = run
-	a.set(e, Accepted)
+	a.table.set(e, Accepted)
 	a.options.Observer.Started()
 	a.supervise(e)
 }
@@ -237,8 +237,7 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 		a.doubtStarts()
 		return nil, roomError(err)
 	}
-	var run *launch.Job
-	run, err = a.launcher.Prepare(order, e.id, e.record.hosted())
+	run, err := a.prepareFiles(order, e)
 	if err != nil && !e.record.hosted() {
 		a.removeScript(e)
 	}
@@ -268,6 +267,14 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	return run, nil
 }
 
+// prepareFiles writes the files of a job, and its script if no other task of the job has done so.
+func (a *Agent) prepareFiles(order *launch.Assignment, e *entry) (*launch.Job, error) {
+	lock := a.scripts.of(e.id.Job)
+	lock.RLock()
+	defer lock.RUnlock()
+	return a.launcher.Prepare(order, e.id, e.record.hosted())
+}
+
 // troubleRoom is the name of the problem if the host has no space for jobs.
 const troubleRoom = "job directories"
 
@@ -284,25 +291,19 @@ func (a *Agent) noteRest(e *entry) {
 	if _, err := os.Lstat(a.area().JobPath(e.id)); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.rests[e.id] = true
+	a.table.noteRest(e.id, true)
 }
 
 // discardRest removes the remains of an earlier, refused start of a job.
 func (a *Agent) discardRest(e *entry) error {
-	a.mu.Lock()
-	groups, rest := a.groups, a.rests[e.id]
-	a.mu.Unlock()
-	if !rest {
+	if !a.table.hasRest(e.id) {
 		return nil
 	}
+	_, groups := a.settings.current()
 	if err := a.launcher.Discard(groups, e.id); err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.rests, e.id)
+	a.table.noteRest(e.id, false)
 	return nil
 }
 
@@ -312,14 +313,13 @@ func (a *Agent) removeScript(e *entry) {
 	if e.id.PETask != "" {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for id, other := range a.table {
-		if id.Job == e.id.Job && other != e && id.PETask == "" {
-			return
-		}
+	lock := a.scripts.of(e.id.Job)
+	lock.Lock() // no task stores the script between the two steps
+	defer lock.Unlock()
+	if a.table.shares(e) {
+		return
 	}
-	// Under mu, so that no other task stores it meanwhile.
+	defer a.disk.begin("removing the script of job " + e.id.String())()
 	if err := a.launcher.RemoveScript(e.id.Job); err != nil {
 		a.log.Warn("cannot remove the script of a job", "job", e.id.String(), "error", err)
 	}

@@ -57,7 +57,7 @@ func TestStartsThatMakeNoSense(t *testing.T) {
 	if jobs := w.agent.Jobs(); len(jobs) > 0 {
 		t.Errorf("there are %+v", jobs)
 	}
-	if _, used := w.agent.book.Usage(); used > 0 {
+	if _, used := w.agent.table.book.Usage(); used > 0 {
 		t.Errorf("%d slots are in use", used)
 	}
 }
@@ -263,15 +263,15 @@ func TestTasksThatAreRefused(t *testing.T) {
 		t.Errorf("a task more than there are slots: %v", err)
 	}
 	w.await(first.ID, Running)
-	w.agent.mu.Lock()
-	w.agent.table[both.ID].endBy = Terminate // it takes its time
-	w.agent.mu.Unlock()
+	w.agent.table.mu.Lock()
+	w.agent.table.jobs[both.ID].endBy = Terminate // it takes its time
+	w.agent.table.mu.Unlock()
 	if _, err := w.task(both, "third", "/bin/true"); codeOf(err) != FailedPrecondition || !strings.Contains(err.Error(), "being ended") {
 		t.Errorf("a task of a job that ends: %v", err)
 	}
-	w.agent.mu.Lock()
-	w.agent.table[both.ID].endBy = ""
-	w.agent.mu.Unlock()
+	w.agent.table.mu.Lock()
+	w.agent.table.jobs[both.ID].endBy = ""
+	w.agent.table.mu.Unlock()
 }
 
 // Keys of jobs that are gone are remembered: many, but not all, also by the next agent, and
@@ -356,8 +356,8 @@ func TestRecord(t *testing.T) {
 		t.Helper()
 		s := w.job(1, words...)
 		change(s)
-		w.agent.mu.Lock()
-		defer w.agent.mu.Unlock()
+		w.agent.table.mu.Lock()
+		defer w.agent.table.mu.Unlock()
 		r, err := w.agent.recordOf(s)
 		if err != nil {
 			t.Fatal(err)
@@ -471,9 +471,9 @@ func TestKillOfAJobThatEnds(t *testing.T) {
 	s = w.job(2, "/bin/sleep", "1000")
 	w.mustStart(s)
 	w.await(s.ID, Running)
-	w.agent.mu.Lock()
-	e := w.agent.table[s.ID]
-	w.agent.mu.Unlock()
+	w.agent.table.mu.Lock()
+	e := w.agent.table.jobs[s.ID]
+	w.agent.table.mu.Unlock()
 	// In the place of the file there is something that cannot be replaced.
 	path := filepath.Join(e.run.Dir.Path(), fileEnding)
 	if err := errors.Join(os.Mkdir(path, 0o755), os.WriteFile(filepath.Join(path, "x"), nil, 0o644)); err != nil {
@@ -526,9 +526,8 @@ func TestRequestsThatNoJobCanHave(t *testing.T) {
 		if _, err := w.agent.Start(t.Context(), s); codeOf(err) != InvalidArgument {
 			t.Errorf("%s: %v, code %q", name, err, codeOf(err))
 		}
-		if w.agent.starting.doubt {
+		if w.agent.starts.succeed() {
 			t.Errorf("%s: the agent doubts that it can start jobs", name)
-			w.agent.starting.doubt = false
 		}
 	}
 	if jobs, troubles := w.agent.Jobs(), w.agent.Health().Troubles; len(jobs)+len(troubles) > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// supervise starts a goroutine that runs a job of the table to its end. The caller holds mu.
+// supervise starts a goroutine that runs a job of the table to its end. The caller holds the lock of the table.
 func (a *Agent) supervise(e *entry) {
 	a.spawn(func(ctx context.Context) {
 		if e.record.hosted() {
@@ -58,9 +58,7 @@ func (a *Agent) manage(ctx context.Context, e *entry) {
 	e.unwatch = a.watcher.add(a.area().JobPath(e.id), e.noticeChange)
 	defer e.unwatch()
 
-	a.mu.Lock()
-	state := e.state
-	a.mu.Unlock()
+	state := a.table.state(e)
 	if state == Accepted {
 		if !a.launch(ctx, e) {
 			return
@@ -92,13 +90,13 @@ func (a *Agent) launch(ctx context.Context, e *entry) bool {
 		return false
 	}
 	defer func() { <-a.launching }()
-	a.mu.Lock()
+	a.table.mu.Lock()
 	if e.endBy != "" {
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 		return true // attend concludes at once
 	}
-	a.set(e, Starting)
-	a.mu.Unlock()
+	a.table.set(e, Starting)
+	a.table.mu.Unlock()
 	failpoint.At("agent-starting")
 	e.do.Lock()
 	shepherd, err := a.shepherd(a.Cluster().Config(a.options.Host))
@@ -111,9 +109,9 @@ func (a *Agent) launch(ctx context.Context, e *entry) bool {
 	failpoint.At("agent-launched")
 	if err != nil {
 		a.startFailed(err)
-		a.mu.Lock()
+		a.table.mu.Lock()
 		e.outcome = never(e.id, job.FailedBeforeJob, err.Error())
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 	}
 	return true
 }
@@ -121,12 +119,12 @@ func (a *Agent) launch(ctx context.Context, e *entry) bool {
 // attend waits for the end of a supervisor. Meanwhile it passes on orders, and sees
 // the job begin. It returns false if the agent ends first.
 func (a *Agent) attend(ctx context.Context, e *entry) (status syscall.WaitStatus, ok bool) {
-	a.mu.Lock()
+	a.table.mu.Lock()
 	gone := e.outcome != nil || e.state == Accepted
 	if e.state == Accepted {
 		e.outcome = never(e.id, job.FailedRemoved, "was ended before it was started")
 	}
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	if gone {
 		return 0, true
 	}
@@ -164,10 +162,7 @@ func (a *Agent) attend(ctx context.Context, e *entry) (status syscall.WaitStatus
 
 // noticeBeginning sees from the directory whether the job itself has begun.
 func (a *Agent) noticeBeginning(e *entry) {
-	a.mu.Lock()
-	waiting := e.state == Starting
-	a.mu.Unlock()
-	if !waiting {
+	if a.table.state(e) != Starting {
 		return
 	}
 	began, err := e.run.Dir.ModTime(jobdir.FileJobPID)
@@ -178,12 +173,12 @@ func (a *Agent) noticeBeginning(e *entry) {
 		return
 	}
 	failpoint.At("agent-running")
-	a.mu.Lock()
+	a.table.mu.Lock()
 	e.began = began
-	a.set(e, Running)
-	a.procedures.began(e.run.Description)
+	a.table.set(e, Running)
+	a.table.procedures.began(e.run.Description)
 	a.pokePriorities()
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	a.startWorked()
 	a.options.Observer.Began(&e.record, e.run.Description, began)
 	e.poke() // orders that could not be delivered before
@@ -192,11 +187,9 @@ func (a *Agent) noticeBeginning(e *entry) {
 // stopWatching ends the watch on the directory of a started job. Its usage may change all the time
 // and needs no watch, and the end of its supervisor announces all other changes.
 func (a *Agent) stopWatching(e *entry) {
-	a.mu.Lock()
-	begun := e.state == Running || e.state == Suspended
+	state := a.table.state(e)
 	waits := e.run.Description.Terminal != nil && e.seat.terminal() == nil
-	a.mu.Unlock()
-	if begun && !waits {
+	if (state == Running || state == Suspended) && !waits {
 		e.unwatch()
 	}
 }
@@ -211,30 +204,26 @@ func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
 		outcome = e.run.Collect(status)
 	}
 	e.do.Unlock()
-	a.mu.Lock()
+	a.table.mu.Lock()
 	outcome = a.completeOutcome(e, outcome)
-	number := a.numbers.promise()
-	a.mu.Unlock()
+	number := a.table.numbers.promise()
+	a.table.mu.Unlock()
 
 	failpoint.At("agent-collected")
 	end := ended{Number: number, Outcome: outcome}
 	// Without room on the disk the files of the supervisor say the same, and stay.
 	a.writeEnd(e, &end, e.found)
 
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	e.outcome = outcome
-	a.release(e)
-	a.set(e, Ended)
-	e.number = number
-	a.numbers.keep(number)
-	a.changes()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	a.table.release(e)
+	a.table.end(e, outcome, number)
 }
 
 // completeOutcome adds the values to an outcome that only the agent knows.
 func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 	if !e.record.hosted() {
-		a.procedures.attributeFailure(e.run.Description, o)
+		a.table.procedures.attributeFailure(e.run.Description, o)
 	}
 	switch {
 	case e.endBy == Reschedule && o.Failed != job.FailedLimit:
@@ -316,9 +305,9 @@ const (
 // removeWhenAcknowledged waits until the end of a job was acknowledged, and then removes the job.
 func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 	for {
-		a.mu.Lock()
+		a.table.mu.Lock()
 		acked := e.acked && len(e.tasks) == 0
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 		if acked {
 			break
 		}
@@ -358,10 +347,10 @@ func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 	}
 	failpoint.At("agent-removed")
 	a.removeScript(e)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.set(e, Acknowledged)
-	a.drop(e)
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	a.table.set(e, Acknowledged)
+	a.table.drop(e)
 }
 
 // pause waits; false says that the agent ends.
@@ -379,10 +368,10 @@ func (a *Agent) pause(ctx context.Context, d time.Duration) bool {
 // runUnsupervised runs a job without a supervisor: a slave job, in which tasks are started until an
 // order ends it, or a simulated job until its time is over.
 func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
-	a.mu.Lock()
+	a.table.mu.Lock()
 	if e.state == Accepted {
 		e.began = a.clock.Now()
-		a.set(e, Running)
+		a.table.set(e, Running)
 	}
 	live := !e.state.Over()
 	var over <-chan time.Time
@@ -390,17 +379,17 @@ func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
 		over = timer.C()
 		defer timer.Stop()
 	}
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	for live {
-		a.mu.Lock()
+		a.table.mu.Lock()
 		live = e.endBy == ""
 		switch {
 		case live && len(e.suspended) > 0:
-			a.set(e, Suspended)
+			a.table.set(e, Suspended)
 		case live:
-			a.set(e, Running)
+			a.table.set(e, Running)
 		}
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 		if !live {
 			break
 		}
@@ -412,16 +401,13 @@ func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
 			return
 		}
 	}
-	a.mu.Lock()
-	live = !e.state.Over()
-	a.mu.Unlock()
-	if live {
+	if !a.table.state(e).Over() {
 		if !a.awaitTasks(ctx, e) {
 			return
 		}
-		a.mu.Lock()
+		a.table.mu.Lock()
 		e.outcome = a.hostedOutcome(e)
-		a.mu.Unlock()
+		a.table.mu.Unlock()
 		a.conclude(e, 0)
 	}
 	a.removeWhenAcknowledged(ctx, e)
@@ -431,10 +417,10 @@ func (a *Agent) runUnsupervised(ctx context.Context, e *entry) {
 // reported after them. It returns false if the agent stops first.
 func (a *Agent) awaitTasks(ctx context.Context, e *entry) bool {
 	for {
-		a.mu.Lock()
+		a.table.mu.Lock()
 		tasks := slices.DeleteFunc(slices.Clone(e.tasks), func(t *entry) bool { return t.state.Over() })
-		changed := a.changed // from now on: they may end while they are being signalled
-		a.mu.Unlock()
+		changed := a.table.changed // from now on: they may end while they are being signalled
+		a.table.mu.Unlock()
 		if len(tasks) == 0 {
 			return true
 		}

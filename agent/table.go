@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/agent/admission"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/ptf"
 	"github.com/execd-project/execd/job"
@@ -28,7 +31,7 @@ type entry struct {
 	// do serialises operations of agent/launch on the job.
 	do sync.Mutex
 	// ordering serialises orders to the job, and changes of its client, together with their files.
-	// It is acquired before Agent.mu, and never by a holder of do.
+	// It is acquired before the lock of the table, and never by a holder of do.
 	ordering sync.Mutex
 	unwatch  func() // ends the watch on the job's directory; of the job's goroutine
 	untold   *ended // an end that could not be written or reported; used by the job's goroutine
@@ -36,7 +39,7 @@ type entry struct {
 	watch    int32  // of onlineWatch, in its jobs
 	seat     seat   // for the terminal of an interactive job
 
-	// Agent.mu protects the following fields.
+	// The lock of the table protects the following fields.
 	run       *launch.Job
 	state     State
 	number    uint64 // of the last report that was not only usage
@@ -80,94 +83,185 @@ func (e *entry) poke() {
 	}
 }
 
-// changes wakes all callers that wait for reports. The caller holds mu.
-func (a *Agent) changes() {
-	close(a.changed)
-	a.changed = make(chan struct{})
+// table holds the jobs that are on this host, and the numbers of all reports to masters. The two
+// have one lock, because reports are numbered in the order in which jobs change.
+//
+// The lock is held for changes in memory only: a goroutine that holds it reads no file of the spool
+// area, writes none and removes none. The agent therefore answers while its disk does not. The locks
+// of settings, troubles, starts, loadBook and seat may be taken while it is held.
+//
+// Methods take the lock, unless their comment says that the caller holds it.
+type table struct {
+	log    hclog.Logger
+	online *onlineWatch
+
+	mu         sync.Mutex
+	jobs       map[job.ID]*entry
+	keys       map[string]*entry // by the keys of their starts
+	rests      map[job.ID]bool   // refused jobs of which files are left
+	bound      uint64            // changes when a job enters or leaves the table, or changes its state
+	book       *admission.Book   // the resources of this host that the jobs hold
+	procedures procedureEnds
+
+	numbers       numbers
+	changed       chan struct{} // closed at the next change
+	service       ServiceReport // the last one
+	version       string        // of the configuration
+	versionNumber uint64        // of the report of version
 }
 
-// set brings a job to a state. mu is held.
-func (a *Agent) set(e *entry, to State) {
+func newTable(log hclog.Logger) *table {
+	return &table{
+		log: log, jobs: map[job.ID]*entry{}, keys: map[string]*entry{}, rests: map[job.ID]bool{}, procedures: procedureEnds{}, changed: make(chan struct{}),
+	}
+}
+
+// changes wakes all callers that wait for reports. The caller holds mu.
+func (t *table) changes() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// set brings a job to a state. The caller holds mu.
+func (t *table) set(e *entry, to State) {
 	if e.state == to {
 		return
 	}
 	if !mayFollow(e.state, to) {
 		// An internal error. The change has happened nevertheless.
-		a.log.Error("internal error: a job changed to a state that cannot follow its state",
+		t.log.Error("internal error: a job changed to a state that cannot follow its state",
 			"job", e.id.String(), "from", string(e.state), "to", string(to))
 	}
 	e.state = to
-	a.bound++
+	t.bound++
 	if to != Reported { // the caller that reported it knows
-		e.number = a.numbers.next()
-		a.changes()
+		e.number = t.numbers.next()
+		t.changes()
 	}
-	a.log.Debug("job", "job", e.id.String(), "state", string(to))
+	t.log.Debug("job", "job", e.id.String(), "state", string(to))
 }
 
-// touch has a job reported again in the state in which it is. mu is held.
-func (a *Agent) touch(e *entry) {
-	e.number = a.numbers.next()
-	a.changes()
+// end brings a job to the state Ended, with the outcome that was written to its directory and the
+// number that was promised for it. The caller holds mu.
+func (t *table) end(e *entry, outcome *job.Outcome, number uint64) {
+	e.outcome = outcome
+	t.set(e, Ended)
+	e.number = number
+	t.numbers.keep(number)
+	t.changes()
+}
+
+// touch has a job reported again in its present state. The caller holds mu.
+func (t *table) touch(e *entry) {
+	e.number = t.numbers.next()
+	t.changes()
 }
 
 // hasUsed makes the usage of jobs available as one report. The report gets its number only now,
 // because larger numbers may have been returned while the jobs were measured. The caller holds mu.
-func (a *Agent) hasUsed(list []*entry) {
+func (t *table) hasUsed(list []*entry) {
 	list = slices.DeleteFunc(list, func(e *entry) bool { return !e.state.Live() })
 	if len(list) == 0 {
 		return
 	}
-	number := a.numbers.next()
+	number := t.numbers.next()
 	for _, e := range list {
 		e.used = number
 	}
-	a.changes()
+	t.changes()
 }
 
-// insert puts a job into the table. mu is held.
-func (a *Agent) insert(e *entry) {
-	a.table[e.id] = e
-	a.bound++
-	a.keys[e.record.Key] = e
+// insert adds a job to the table. The caller holds mu.
+func (t *table) insert(e *entry) {
+	t.jobs[e.id] = e
+	t.bound++
+	t.keys[e.record.Key] = e
 	if e.parent != nil {
 		e.parent.tasks = append(e.parent.tasks, e)
 	}
 }
 
-// drop takes a job out of the table. mu is held.
-func (a *Agent) drop(e *entry) {
-	a.bound++
-	a.online.remove(e)
-	if a.table[e.id] == e {
-		delete(a.table, e.id)
+// drop removes a job from the table. The caller holds mu.
+func (t *table) drop(e *entry) {
+	t.bound++
+	t.online.remove(e)
+	if t.jobs[e.id] == e {
+		delete(t.jobs, e.id)
 	}
-	if a.keys[e.record.Key] == e {
-		delete(a.keys, e.record.Key)
+	if t.keys[e.record.Key] == e {
+		delete(t.keys, e.record.Key)
 	}
 	if p := e.parent; p != nil {
-		p.tasks = slices.DeleteFunc(p.tasks, func(t *entry) bool { return t == e })
+		p.tasks = slices.DeleteFunc(p.tasks, func(x *entry) bool { return x == e })
 		p.poke()
 	}
 }
 
-// entries are all jobs, in the order of their ids.
-func (a *Agent) entries() []*entry {
-	a.mu.Lock()
-	list := make([]*entry, 0, len(a.table))
-	for _, e := range a.table {
-		list = append(list, e)
+// release gives back what a job held of the host. The caller holds mu.
+func (t *table) release(e *entry) {
+	if e.parent == nil && e.record.Booking != nil {
+		t.book.End(e.id)
 	}
-	a.mu.Unlock()
+}
+
+// list returns all jobs, sorted by ID.
+func (t *table) list() []*entry {
+	t.mu.Lock()
+	list := slices.Collect(maps.Values(t.jobs))
+	t.mu.Unlock()
 	slices.SortFunc(list, func(x, y *entry) int { return compareIDs(x.id, y.id) })
 	return list
+}
+
+// state returns the state of a job.
+func (t *table) state(e *entry) State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return e.state
+}
+
+// shares reports whether another task of a job's array is on this host: it has the same script.
+func (t *table) shares(e *entry) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, other := range t.jobs {
+		if id.Job == e.id.Job && other != e && id.PETask == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// boundVersion returns a number that changes whenever the bindings of jobs may have changed.
+func (t *table) boundVersion() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bound
+}
+
+// noteRest records that files of a refused job are left, or that they are not.
+func (t *table) noteRest(id job.ID, left bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if left {
+		t.rests[id] = true
+	} else {
+		delete(t.rests, id)
+	}
+}
+
+// hasRest reports whether files of a refused job are left.
+func (t *table) hasRest(id job.ID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rests[id]
 }
 
 func compareIDs(a, b job.ID) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task), cmp.Compare(a.PETask, b.PETask))
 }
 
-// report returns the report of a job. The caller holds mu.
+// report returns the report of a job. The caller holds the lock of the table.
 func (a *Agent) report(e *entry) JobReport {
 	r := JobReport{
 		Number: e.number, ID: e.id, Key: e.record.Key, State: e.state, Slave: e.record.Slave,
@@ -199,10 +293,10 @@ func (a *Agent) report(e *entry) JobReport {
 // Bound returns the processors of the cores that jobs are bound to (job.Description.BindingCPUs),
 // by the directories of the jobs. The text is empty for a job that is not bound or has ended.
 func (a *Agent) Bound() map[string]string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	bound := make(map[string]string, len(a.table))
-	for _, e := range a.table {
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	bound := make(map[string]string, len(a.table.jobs))
+	for _, e := range a.table.jobs {
 		switch {
 		case e.run == nil:
 		case e.state.Live():
@@ -215,19 +309,15 @@ func (a *Agent) Bound() map[string]string {
 }
 
 // BoundVersion returns a number that changes whenever the result of Bound may have changed.
-func (a *Agent) BoundVersion() uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.bound
-}
+func (a *Agent) BoundVersion() uint64 { return a.table.boundVersion() }
 
 // Jobs returns all jobs, in the order of their numbers. It leaves out jobs that are still being
 // accepted.
 func (a *Agent) Jobs() []JobReport {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	list := make([]JobReport, 0, len(a.table))
-	for _, e := range a.table {
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	list := make([]JobReport, 0, len(a.table.jobs))
+	for _, e := range a.table.jobs {
 		if e.state != Received {
 			list = append(list, a.report(e))
 		}
@@ -238,9 +328,9 @@ func (a *Agent) Jobs() []JobReport {
 
 // Job returns one job.
 func (a *Agent) Job(id job.ID) (JobReport, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	e := a.table[id]
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	e := a.table.jobs[id]
 	if e == nil || e.state == Received {
 		return JobReport{}, false
 	}

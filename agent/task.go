@@ -60,13 +60,13 @@ func finishedTask(parent *entry, key string) string { return parent.record.Key +
 // receiveTask gives a task one of the slots of its job, or finds the task of an earlier, identical
 // start, as receive does.
 func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobReport, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	key, parent := taskKeys(s.Job)+s.Key, a.table[s.Job]
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
+	key, parent := taskKeys(s.Job)+s.Key, a.table.jobs[s.Job]
 	if parent != nil && s.Owner != parent.record.Owner {
 		return nil, false, report, &Error{PermissionDenied, fmt.Errorf("job %s belongs to %s, not to %s", s.Job, parent.record.Owner, s.Owner)}
 	}
-	if e := a.keys[key]; e != nil && e.parent != nil && e.parent.id == s.Job {
+	if e := a.table.keys[key]; e != nil && e.parent != nil && e.parent.id == s.Job {
 		return e, false, report, nil
 	}
 	if parent != nil && a.finished.has(finishedTask(parent, key)) {
@@ -122,7 +122,7 @@ func (a *Agent) receiveTask(s *TaskStart) (e *entry, first bool, report JobRepor
 	record.ID, record.Key, record.Slave, record.Received, record.Name = id, key, false, a.clock.Now(), "petask"
 	e = newEntry(id, record)
 	e.parent = parent
-	a.insert(e)
+	a.table.insert(e)
 	return e, true, report, nil
 }
 
@@ -141,12 +141,12 @@ func (a *Agent) acceptTask(e *entry, s *TaskStart) {
 		}
 		p.do.Unlock()
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	defer close(e.ready)
 	if out != nil {
 		e.failed = errOut(out.Error())
-		a.drop(e)
+		a.table.drop(e)
 		return
 	}
 	if err != nil {
@@ -154,11 +154,11 @@ func (a *Agent) acceptTask(e *entry, s *TaskStart) {
 		if _, wrong := errors.AsType[*launch.TaskError](err); wrong {
 			e.failed = &Error{InvalidArgument, err}
 		}
-		a.drop(e)
+		a.table.drop(e)
 		return
 	}
 	e.run = run
-	a.set(e, Accepted)
+	a.table.set(e, Accepted)
 	if by := e.parent.endBy; by != "" {
 		e.endBy = by // the order came too late
 	}
@@ -176,9 +176,9 @@ const fileLastTask = "last_task"
 
 // keepTaskNumber has the next agent go on counting. The caller has parent.do.
 func (a *Agent) keepTaskNumber(parent *entry) error {
-	a.mu.Lock()
+	a.table.mu.Lock()
 	last := parent.lastTask
-	a.mu.Unlock()
+	a.table.mu.Unlock()
 	return parent.run.Dir.WriteNumber(fileLastTask, last)
 }
 

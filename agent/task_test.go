@@ -251,7 +251,7 @@ func TestTaskThatComesLate(t *testing.T) {
 				r, err := w.task(s, "a", "/bin/sleep", "1000")
 				answers <- answer{r, err}
 			}()
-			w.until("the task is received", func() bool { return len(w.agent.entries()) == 2 })
+			w.until("the task is received", func() bool { return len(w.agent.table.list()) == 2 })
 			if err := w.agent.Signal(t.Context(), s.ID, order); err != nil {
 				t.Fatal(err)
 			}

@@ -18,10 +18,10 @@ func (a *Agent) SetTickets(tickets []Tickets) {
 // takeTickets sets the tickets of the jobs in the table, and returns the tickets of all running
 // jobs by the keys of their starts. It returns nil if nothing has changed and changed is false.
 func (a *Agent) takeTickets(tickets []Tickets, changed bool) map[string]given {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	for _, t := range tickets {
-		e := a.table[t.ID]
+		e := a.table.jobs[t.ID]
 		if e == nil {
 			continue
 		}
@@ -38,8 +38,8 @@ func (a *Agent) takeTickets(tickets []Tickets, changed bool) map[string]given {
 	if !changed {
 		return nil
 	}
-	all := make(map[string]given, len(a.table))
-	for _, e := range a.table {
+	all := make(map[string]given, len(a.table.jobs))
+	for _, e := range a.table.jobs {
 		if e.state.Live() {
 			all[e.record.Key] = given{e.record.Tickets, e.tickets}
 		}
@@ -47,14 +47,16 @@ func (a *Agent) takeTickets(tickets []Tickets, changed bool) map[string]given {
 	return all
 }
 
-// readTickets gives the jobs that were found the tickets that they had. mu is held.
+// readTickets gives the jobs of a previous agent the tickets that they had.
 func (a *Agent) readTickets() error {
 	all, err := a.journal.tickets()
 	if err != nil {
 		return err
 	}
+	a.table.mu.Lock()
+	defer a.table.mu.Unlock()
 	for key, g := range all {
-		if e := a.keys[key]; e != nil {
+		if e := a.table.keys[key]; e != nil {
 			e.record.Tickets, e.tickets = g.Tickets, g.Turn
 		}
 	}

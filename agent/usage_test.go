@@ -17,9 +17,9 @@ func TestUsageIsReadWhenItIsWritten(t *testing.T) {
 	s := w.job(1, "/bin/sleep", "1000")
 	w.mustStart(s)
 	w.await(s.ID, Running)
-	w.agent.mu.Lock()
-	e := w.agent.table[s.ID]
-	w.agent.mu.Unlock()
+	w.agent.table.mu.Lock()
+	e := w.agent.table.jobs[s.ID]
+	w.agent.table.mu.Unlock()
 	// until what its supervisor or the test has written is seen.
 	seen := func(what string, so func(JobReport) bool) {
 		t.Helper()
@@ -53,9 +53,9 @@ func TestUsageIsReadWhenItIsWritten(t *testing.T) {
 	if third, _ := w.agent.Job(s.ID); third.Number != first.Number {
 		t.Error("a job that has done nothing is reported again")
 	}
-	w.agent.mu.Lock()
+	w.agent.table.mu.Lock()
 	w.agent.executionParams().SharetreeReservedUsage = true
-	w.agent.mu.Unlock()
+	w.agent.table.mu.Unlock()
 	w.agent.lookAtUsage()
 	if fourth, _ := w.agent.Job(s.ID); fourth.Number == first.Number || fourth.Usage.CPU < first.Usage.Wallclock {
 		t.Errorf("of a job that has reserved its processor %+v is reported", fourth.Usage)

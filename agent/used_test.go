@@ -34,23 +34,25 @@ func TestUsageIsReportedByItself(t *testing.T) {
 	cluster := cluster(t)
 	rapid.Check(t, func(t *rapid.T) {
 		a := &Agent{
-			options: Options{Host: host}, launcher: launch.Local{Spool: spool}, clock: clock.System(), cluster: cluster,
-			log: hclog.NewNullLogger(), table: map[job.ID]*entry{}, changed: make(chan struct{}), numbers: numbers{last: 100},
+			options: Options{Host: host}, launcher: launch.Local{Spool: spool}, clock: clock.System(), log: hclog.NewNullLogger(),
+			table: newTable(hclog.NewNullLogger()),
 		}
+		a.settings.replace(cluster, nil)
+		a.table.numbers.last = 100
 		const jobs = 5
 		for i := range jobs {
 			e := newEntry(job.ID{Job: i + 1}, Record{})
 			e.state = Running
-			a.table[e.id] = e
-			a.touch(e)
+			a.table.jobs[e.id] = e
+			a.table.touch(e)
 		}
 		knows := map[job.ID]known{}
 		after, promised := uint64(0), uint64(0)
 		var ending *entry
 		end := func() {
-			a.set(ending, Ended)
+			a.table.set(ending, Ended)
 			ending.number = promised
-			a.numbers.keep(promised)
+			a.table.numbers.keep(promised)
 			ending = nil
 		}
 		// take takes the reports with the first numbers of a batch.
@@ -66,8 +68,8 @@ func TestUsageIsReportedByItself(t *testing.T) {
 				if !taken[r.Number] && len(taken) == most {
 					break
 				}
-				if r.Number <= after && !taken[r.Number] || r.Number > a.numbers.limit() {
-					t.Fatalf("number %d comes after %d, with limit %d", r.Number, after, a.numbers.limit())
+				if r.Number <= after && !taken[r.Number] || r.Number > a.table.numbers.limit() {
+					t.Fatalf("number %d comes after %d, with limit %d", r.Number, after, a.table.numbers.limit())
 				}
 				taken[r.Number] = true
 				after = r.Number
@@ -84,25 +86,25 @@ func TestUsageIsReportedByItself(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
-			e := a.table[job.ID{Job: rapid.IntRange(1, jobs).Draw(t, "job")}]
+			e := a.table.jobs[job.ID{Job: rapid.IntRange(1, jobs).Draw(t, "job")}]
 			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0:
 				e.priority.Nice++
-				a.touch(e)
+				a.table.touch(e)
 			case 1, 2:
 				var list []*entry
-				for _, e := range a.entries() {
+				for _, e := range a.table.list() {
 					if e.state.Live() && e.id.Job >= rapid.IntRange(1, jobs).Draw(t, "from") {
 						e.usage.CPU++
 						list = append(list, e)
 					}
 				}
-				a.hasUsed(list)
+				a.table.hasUsed(list)
 			case 3:
 				if ending != nil {
 					end()
 				} else if e.state == Running {
-					ending, promised = e, a.numbers.promise()
+					ending, promised = e, a.table.numbers.promise()
 				}
 			case 4:
 				take(rapid.Float64Range(0, 1).Draw(t, "part"))
@@ -115,7 +117,7 @@ func TestUsageIsReportedByItself(t *testing.T) {
 		}
 		take(1)
 		want := map[job.ID]known{}
-		for id, e := range a.table {
+		for id, e := range a.table.jobs {
 			want[id] = known{e.state, e.priority.Nice, e.usage.CPU}
 		}
 		if diff := cmp.Diff(want, knows, cmp.AllowUnexported(known{})); diff != "" {

@@ -140,11 +140,7 @@ func (g *userGuard) set(why string) (former string) {
 // guardUsers protects the lookups of users and groups by a guard.
 func (a *Agent) guardUsers() {
 	g := &userGuard{ctx: a.context, clock: a.clock, log: a.log}
-	g.noted = func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.noteService()
-	}
+	g.noted = a.noteService
 	g.spawn = a.spawn
 	users, groups := a.options.Users, a.options.Groups
 	if users == nil {

@@ -171,9 +171,9 @@ func (w *world) end() {
 	}
 	timeout := time.After(patience)
 	for {
-		w.agent.mu.Lock()
-		left, changed, last := len(w.agent.table), w.agent.changed, w.agent.numbers.limit()
-		w.agent.mu.Unlock()
+		w.agent.table.mu.Lock()
+		left, changed, last := len(w.agent.table.jobs), w.agent.table.changed, w.agent.table.numbers.limit()
+		w.agent.table.mu.Unlock()
 		if left == 0 {
 			return
 		}
@@ -244,9 +244,9 @@ func (w *world) until(what string, so func() bool) {
 	again := time.NewTicker(10 * time.Millisecond) // there are things of which nobody is told
 	defer again.Stop()
 	for {
-		w.agent.mu.Lock()
-		changed := w.agent.changed
-		w.agent.mu.Unlock()
+		w.agent.table.mu.Lock()
+		changed := w.agent.table.changed
+		w.agent.table.mu.Unlock()
 		if so() {
 			return
 		}
