@@ -197,6 +197,9 @@ func TestSyncOnATerminal(t *testing.T) {
 	s.See("qsub: job 1 waits for its user hold to be taken off: qrls 1")
 	m.root("qrls", "1")
 	m.root("qmod", "-e", "all.q")
+	s.See(" exited with exit code 1.")
+	s.See("qsub: job 1 used ")
+	s.See(" of CPU time")
 	if status := s.Status(); status != 1 {
 		t.Errorf("exit status %d, want 1", status)
 	}

@@ -320,7 +320,7 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer)
 	job := a.Job
 	done := c.watch(ctx, d, job)
 	defer done()
-	status, failed, told := 0, false, map[uint32]bool{}
+	status, failed, told, ran := 0, false, map[uint32]bool{}, 0
 	q := api.WaitRequest{Job: job}
 	for {
 		w, err := d.Wait(ctx, q)
@@ -344,6 +344,9 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer)
 				continue
 			}
 			told[e.Task] = true
+			if e.Ran {
+				ran++
+			}
 			to := c.Stdout
 			switch {
 			case e.ExitStatus != 0 || e.Signal != 0 || e.Failed != 0:
@@ -360,6 +363,7 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer)
 				printer.Fprintf(c.Stderr, "Unable to run job %d\nit was deleted before it ran\n", job)
 				failed = true
 			}
+			c.tellUsage(ctx, d, job, ran)
 			if failed {
 				return exitFailed, nil
 			}

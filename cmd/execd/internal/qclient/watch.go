@@ -12,6 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/cmd/execd/internal/records"
+	"github.com/execd-project/execd/cmd/execd/internal/seff"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/terminal"
 	"github.com/execd-project/execd/standalone/api"
@@ -66,6 +69,35 @@ func (c *Command) watch(ctx context.Context, d *api.Client, job uint32) (done fu
 	return func() {
 		cancel()
 		running.Wait()
+	}
+}
+
+// tellUsage prints on a terminal what a finished job used of its request, if the accounting file has the
+// records of as many tasks.
+func (c *Command) tellUsage(ctx context.Context, d *api.Client, job uint32, tasks int) {
+	if !onTerminal(c.Stderr) {
+		return
+	}
+	places, err := d.Places(ctx)
+	if err != nil {
+		return // an old daemon; the job has succeeded all the same
+	}
+	// A file of many years must not delay the end of the command.
+	file, err := records.OpenRecent(string(places.Accounting))
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	var used accounting.Efficiency
+	found := map[int]bool{}
+	err = records.Each(file, int(job), func(r *accounting.Record) error {
+		if used.Add(r); r.PETask == "" && !r.Start.IsZero() {
+			found[r.Task] = true
+		}
+		return ctx.Err()
+	}, func(int, error) {}) // qacct reports invalid lines
+	if err == nil && len(found) >= max(tasks, 1) {
+		c.tell(fmt.Sprintf("job %d used ", job) + seff.Line(&used))
 	}
 }
 

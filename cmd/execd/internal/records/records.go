@@ -5,6 +5,7 @@
 package records
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -34,14 +35,45 @@ type File struct {
 
 // Open opens an accounting file of a daemon. If there is a file with records as JSON beside it, Open
 // opens that one: it has the same records, with more in them. An empty name is os.ErrNotExist.
-func Open(name string) (*File, error) {
+func Open(name string) (*File, error) { return opened(open(name)) }
+
+func open(name string) (*os.File, error) {
 	if name == "" {
 		return nil, os.ErrNotExist
 	}
 	if f, err := userfile.Open(name+jsonSuffix, 0); err == nil {
-		return opened(f, nil)
+		return f, nil
 	}
-	return opened(userfile.Open(name, 0))
+	return userfile.Open(name, 0)
+}
+
+// recent is how much of the end of a file OpenRecent reads.
+const recent = 8 << 20
+
+// OpenRecent opens an accounting file as Open does, and skips to the first line in its last 8 MiB.
+func OpenRecent(name string) (*File, error) {
+	file, err := open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	from := max(info.Size()-recent-1, 0)
+	in := bufio.NewReader(io.NewSectionReader(file, from, info.Size()-from))
+	for err = nil; from > 0; { // to the end of the line
+		if _, err = in.ReadSlice('\n'); !errors.Is(err, bufio.ErrBufferFull) {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &File{struct {
+		io.Reader
+		io.Closer
+	}{in, file}, file.Name()}, nil
 }
 
 // OpenNamed opens the file that a user names with -f: "-" for standard input, a pipe of the shell such

@@ -200,6 +200,24 @@ func (r *result) show(w io.Writer) {
 	}
 }
 
+// Line returns what a job used in one line, such as "1:00:05 of CPU time, 25 % of 4 slots, and 1.2G of memory".
+func Line(e *accounting.Efficiency) string {
+	text := clock(e.CPU) + " of CPU time"
+	if e.Granted > 0 {
+		text += fmt.Sprintf(", %s of %s", percent(e.CPUPart()), plural(e.Slots, "slot"))
+	}
+	switch {
+	case e.Memory > 0 && e.Requested > 0:
+		text += printer.Sprintf(", and %s of memory, %s of the request (%s)", memory(e.Memory), percent(e.MemoryPart()), e.Request)
+	case e.Memory > 0:
+		text += ", and " + memory(e.Memory) + " of memory"
+	}
+	if advice := e.Advice(); len(advice) > 0 {
+		text += printer.Sprintf("; next time request %s", strings.Join(advice, " "))
+	}
+	return text
+}
+
 // outcome returns one phrase about how the job ended.
 func (r *result) outcome() string {
 	switch {
