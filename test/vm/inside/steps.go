@@ -161,7 +161,7 @@ func unitCommand(n int, s plan.Step) *exec.Cmd {
 	if s.User != "" {
 		args = append(args, "-pUser="+s.User)
 	}
-	for _, e := range environment(s) {
+	for _, e := range append(environment(s), busTimeout) {
 		args = append(args, "--setenv="+e)
 	}
 	for _, p := range s.Properties {
@@ -171,8 +171,14 @@ func unitCommand(n int, s plan.Step) *exec.Cmd {
 	for _, a := range s.Argv {
 		args = append(args, strings.ReplaceAll(a, "$", "$$")) // systemd expands variables
 	}
-	return exec.Command("systemd-run", args...)
+	cmd := exec.Command("systemd-run", args...)
+	cmd.Env = append(os.Environ(), busTimeout)
+	return cmd
 }
+
+// busTimeout is for the clients of systemd: in a guest without processors for half a minute the 25 s
+// of sd-bus pass without an answer.
+const busTimeout = "SYSTEMD_BUS_TIMEOUT=600"
 
 // unitStatus returns the exit status of a step's program. systemd-run reports it only for programs
 // that were not killed.
@@ -180,7 +186,9 @@ func unitStatus(n, status int) (int, error) {
 	if status == 0 {
 		return 0, nil
 	}
-	out, err := exec.Command("systemctl", "show", "--property=ExecMainCode,ExecMainStatus", unitName(n)).Output()
+	show := exec.Command("systemctl", "show", "--property=ExecMainCode,ExecMainStatus", unitName(n))
+	show.Env = append(os.Environ(), busTimeout)
+	out, err := show.Output()
 	if err != nil {
 		return 0, fmt.Errorf("cannot tell how %s has ended: %w", unitName(n), err)
 	}
