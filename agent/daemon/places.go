@@ -30,8 +30,8 @@ func (s *settings) trustPlaces() error {
 		{"socket", filepath.Dir(s.socket), true},
 		{"gpu-root", filepath.Join(s.gpuRoot, "proc"), false},
 	} {
-		if place.path == "" {
-			continue
+		if place.path == "" || place.path == "/proc" {
+			continue // /proc is mounted: also where all may write into /, nobody exchanges it
 		}
 		path, err := filepath.Abs(place.path)
 		if err != nil {

@@ -24,6 +24,10 @@ func beProcess1(p *plan.Plan) error {
 	if err := mount(point{"dev", "/dev", "devtmpfs", "mode=755"}); err != nil {
 		return err
 	}
+	// The kernel lets everybody write into the root of an initramfs that is a tmpfs. No host does.
+	if err := os.Chmod("/", 0o755); err != nil {
+		return err
+	}
 	if p.Systemd {
 		return becomeSystemd(p)
 	}
