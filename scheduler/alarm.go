@@ -10,7 +10,7 @@ import (
 // master compares load values as they are reported: the user sees alarms about the present, not
 // about the load that the scheduler expects of jobs that have just started.
 type Crossing struct {
-	// Name is the name of the complex attribute. Threshold is the limit as it is configured.
+	// Name is the name of the complex attribute. Threshold is the configured limit.
 	Name, Threshold string
 	// Value is invalid if the attribute has no value, which counts as an alarm.
 	Value value.Value

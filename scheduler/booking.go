@@ -78,7 +78,7 @@ func (m *Model) layerAt(p Place) *layer {
 	}
 }
 
-// use is what a job takes of a consumable at a place.
+// use is the amount of a consumable that a job takes at a place.
 type use struct {
 	attribute AttributeID
 	each      float64
@@ -221,8 +221,7 @@ func (s *State) bookAmounts(r *Running, sign int) error {
 	return nil
 }
 
-// bookGrants books consumables, so many of them at the most. It returns how many it has
-// booked.
+// bookGrants books at most this many consumables. It returns the number of booked ones.
 func (s *State) bookGrants(r *Running, sign, most int) (done int, err error) {
 	for p, part := range s.model.portions(r.Grants, r.Away) {
 		if err := s.bookAt(r.Job.Category, p, part, sign, most, &done); err != nil {

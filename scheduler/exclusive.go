@@ -3,8 +3,8 @@ package scheduler
 import "github.com/execd-project/execd/qconf"
 
 // shun bars parallel jobs for the rest of the run from the hosts that jobs share, after a parallel
-// job with $round_robin got exclusive hosts. No manual describes it; the original does so (tested).
-// It does not affect serial jobs.
+// job with $round_robin got exclusive hosts. Grid Engine does so, although no manual describes it
+// (tested). It does not affect serial jobs.
 func (r *run) shun(s *Start) {
 	if s.PE == None || r.model.pes[s.PE].object.AllocationRule.Name != qconf.RoundRobin {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// head is what a run compares: a job, or the first job of a line.
+// head is the unit that a run compares: a job, or the first job of a line.
 type head struct {
 	job      *Job
 	tasks    rangelist.List // of the job, not yet started
@@ -16,8 +16,8 @@ type head struct {
 	rest     []*Job // of the line
 }
 
-// current returns the tickets of the first task. Tasks beyond max_pending_tasks_per_job have
-// those of the last one that was computed.
+// current returns the tickets of the first task. Tasks beyond max_pending_tasks_per_job have the
+// tickets of the last task for which they were computed.
 func (h *head) current() tickets.Tickets {
 	if len(h.tickets) == 0 {
 		return tickets.Tickets{}
@@ -25,10 +25,11 @@ func (h *head) current() tickets.Tickets {
 	return h.tickets[0]
 }
 
-// heads are the jobs by the order of dispatch: a heap for each category of jobs, and one of
-// these by their first. So all jobs of a category for which nothing can be done any more are
-// dropped at once. What decides is kept together, so that the comparison of a hundred
-// thousand of them stays in the cache; all else is made for those that come to the top.
+// heads are the jobs in the order of dispatch: a heap for each category of jobs, and a heap of
+// these heaps, compared by their first jobs. So a run can drop all jobs of a category at once when
+// none of them can start any more. The compared values are stored together, so that comparing a
+// hundred thousand jobs stays in the cache; other values are only computed for jobs that reach the
+// top.
 type heads struct {
 	categories [][]headKey // by their index
 	heap       []int32     // of categories that have any
@@ -41,7 +42,7 @@ type headKey struct {
 	priority  float64
 	submitted int64
 	id        uint32
-	index     int32 // in the list, once it was made; before, what it is made of, inverted
+	index     int32 // in the list of made heads; before that, the inverted index of its source
 }
 
 // newHeads takes the memory of earlier heads.
@@ -52,7 +53,7 @@ func newHeads(categories [][]headKey) *heads {
 	return &heads{categories: categories}
 }
 
-// add adds a head that is to be made of index when it is needed. init has to follow.
+// add adds a head that will be made from index when it is needed. Call init after all calls of add.
 func (h *heads) add(category int, k headKey, index int32) {
 	for len(h.categories) <= category {
 		h.categories = append(h.categories, nil)

@@ -9,11 +9,11 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// instanceOrder is the usable queue instances in the order in which they are tried:
-// queue_sort_method of sched_conf(5), by the load of the host and by seq_no. Where both
-// are equal, those whose host became what it is now last, in this run, come first, and
-// before that those that were modified longest ago: the original sorts its list again
-// whenever the load of a host has changed, and the sort is stable.
+// instanceOrder is the list of usable queue instances in the order in which they are tried: by the
+// load of the host and by seq_no, according to queue_sort_method of sched_conf(5). Among equal
+// ones, instances whose host has most recently got its present load in this run come first, and
+// then the least recently modified ones: Grid Engine sorts its list again whenever the load of a
+// host changes, and its sort is stable.
 //
 // A job that starts makes its host worse, so that its instances move back. They move from
 // the sorted base to a second, short list; when that is long, both are merged.
@@ -32,7 +32,7 @@ type instanceOrder struct {
 type position struct {
 	load  float64
 	seqno int32
-	tier  int32 // before all else, see arrange; 0 unless there are tiers
+	tier  int32 // the first criterion, see arrange; 0 unless there are tiers
 	rank  int64 // among equals
 	where whereabouts
 }
@@ -96,7 +96,7 @@ func (o *instanceOrder) compare(a, b InstanceID) int {
 // usable reports whether an instance is still there.
 func (o *instanceOrder) usable(id InstanceID) bool { return o.at[id].where != out }
 
-// drop takes an instance out for the rest of the run.
+// drop removes an instance until the end of the run.
 func (o *instanceOrder) drop(id InstanceID) {
 	o.count--
 	if o.at[id].where == inMoved {
@@ -147,9 +147,9 @@ func (o *instanceOrder) sortTail() {
 	}
 }
 
-// move moves instances to their new places after a task has changed the loads of their hosts.
-// Among equals they come first if the load has risen, and last if it has fallen; those that
-// move at the same time keep their order.
+// move moves instances to their new places after a task has changed the loads of their hosts. Among
+// equals they come first if the load has risen, and last if it has fallen; instances that move at
+// the same time keep their order.
 func (o *instanceOrder) move(instances []InstanceID, load func(InstanceID) float64) {
 	kept := make([]InstanceID, 0, 8)
 	for _, id := range instances {
@@ -241,8 +241,8 @@ func (o *instanceOrder) all() iter.Seq[InstanceID] {
 	}
 }
 
-// search is where jobs of a category look for a place. An instance that is no place for
-// them is none for the rest of the run, as all that changes in a run is that more is in use.
+// search is the list of instances in which jobs of a category look for a place. An instance without
+// a place for them has none until the end of the run, because the usage only grows during a run.
 type search struct {
 	refused []uint64 // by instance
 	cursor  int      // before it nothing is of use, in the base

@@ -7,16 +7,16 @@ import (
 	"github.com/execd-project/execd/scheduler/diagram"
 )
 
-// lookBack looks for the places of a parallel job at one time after the other, each earlier
-// than the one before: the smallest number of slots is enough. From one time to the next little
-// changes, so that what hosts have for the job is kept for as long as it stays as it is.
+// lookBack looks for the places of a parallel job at successively earlier times; the smallest
+// number of slots suffices. Little changes from one time to the next, so it stores the offers of
+// hosts and reuses them while they stay the same.
 type lookBack struct {
 	*run
 	query  query // for any time
 	slots  int
 	in     []*lookBackIn
 	simple bool // see isSimple
-	plain  bool // the job takes nothing but slots of any place that has nothing else
+	plain  bool // the job only takes slots, and the places offer nothing else
 }
 
 // lookBackIn is that in one parallel environment.
@@ -24,7 +24,7 @@ type lookBackIn struct {
 	pe        PEID
 	offers    []offer
 	instances [][]InstanceID // of each offer: all that the job may use
-	since     []int64        // of each offer: since when it is as it is
+	since     []int64        // for each offer: the time since which it is the same
 	all       int            // slots that there are at most
 	plain     []bool         // of each offer: only the numbers of slots change
 	looked    bool
@@ -39,7 +39,7 @@ func (r *run) newLookBack(q *query) *lookBack {
 		if !c.allows(&r.model.pes[pe].access) || per > 0 && l.slots%per != 0 {
 			continue
 		}
-		// Those of the last search have the memory that is needed.
+		// The slices of the last search are reused.
 		if n := len(l.in); n == len(r.lookedBack) {
 			r.lookedBack = append(r.lookedBack, &lookBackIn{})
 		}
@@ -126,7 +126,7 @@ func (l *lookBack) lookFirst(q *query, in *lookBackIn) {
 	}
 }
 
-// refreshOffers looks again at the hosts that do not have what they had at a later time.
+// refreshOffers computes the offers of hosts again that differ from those at a later time.
 func (l *lookBack) refreshOffers(q *query, in *lookBackIn) {
 	for k := range in.offers {
 		if in.since[k] <= q.start {
@@ -157,8 +157,8 @@ func (l *lookBack) refreshOffers(q *query, in *lookBackIn) {
 	}
 }
 
-// isPlain reports whether nothing but the slots of its queue instances changes what a host has
-// for the job.
+// isPlain reports whether only the slots of its queue instances can change a host's offer to the
+// job.
 func (l *lookBack) isPlain(o *offer, instances []InstanceID) bool {
 	used := func(s setting) bool {
 		return s.attribute != l.model.slots && l.model.attributes[s.attribute].consumable()
@@ -201,8 +201,8 @@ func (l *lookBack) countSlots(q *query, o *offer) int {
 	return o.slots
 }
 
-// isSimple reports whether the numbers of slots alone decide: no instance is without a place
-// for the master task, and no quota is to be looked at.
+// isSimple reports whether only the numbers of slots decide: every instance has a place for the
+// master task, and no quota applies.
 func (l *lookBack) isSimple() bool {
 	c := l.query.category
 	if len(c.masterQueues) > 0 || !l.query.is(exempt) && !l.model.limits.sets.IsEmpty() {

@@ -105,7 +105,7 @@ func (m *matcher) suitable(q *query, p Place, id AttributeID) float64 {
 	return n
 }
 
-// restricts reports whether a job requests anything of the things of a map.
+// restricts reports whether a job requests attributes of the elements of a map.
 func (c *Category) restricts(l *layer, s *setting) bool {
 	return slices.ContainsFunc(c.hard, func(r request) bool { return l.marked(r.attribute) == s })
 }

@@ -11,10 +11,10 @@ import (
 // query.
 type matcher struct {
 	*view
-	plan *plan // what is in use when; nil where only the present counts
+	plan *plan // the future use; nil if only the present counts
 }
 
-// project applies lists of projects: how it fails is told by the kinds.
+// project applies lists of projects. wrong and excluded are the kinds of its two reasons.
 func (m *matcher) project(q *query, a *access, place int32, wrong, excluded reasonKind) bool {
 	c := q.category
 	p := c.requests.Project
@@ -27,7 +27,7 @@ func (m *matcher) project(q *query, a *access, place int32, wrong, excluded reas
 	return true
 }
 
-// forced refuses a job that does not request what a place insists on.
+// forced refuses a job that does not request a FORCED resource of a place.
 func (m *matcher) forced(q *query, l *layer, place int32, kind reasonKind) bool {
 	c := q.category
 	for i := range l.settings {
@@ -39,7 +39,7 @@ func (m *matcher) forced(q *query, l *layer, place int32, kind reasonKind) bool 
 	return true
 }
 
-// globally checks what does not depend on any host.
+// globally checks the conditions that do not depend on a host.
 func (m *matcher) globally(q *query) bool {
 	c := q.category
 	if !m.globalStatic(q) {
@@ -48,8 +48,8 @@ func (m *matcher) globally(q *query) bool {
 	return c.requests.Reservation != 0 || c.Parallel() || m.resources(q, AtGlobal())
 }
 
-// globalStatic checks what is fixed about the cluster. What a parallel job takes of the
-// cluster is looked at for all its slots.
+// globalStatic checks the conditions of the cluster that do not depend on its usage. The
+// consumables of a parallel job are checked for all its slots.
 func (m *matcher) globalStatic(q *query) bool {
 	c := q.category
 	g := &m.model.global
@@ -64,8 +64,9 @@ func (m *matcher) globalStatic(q *query) bool {
 	return m.forced(q, &g.layer, int32(GlobalHost), forcedByGlobal)
 }
 
-// queueStatic checks what all instances of a cluster queue have in common: a cause that
-// holds for every variant of its settings. slots is how many are looked for.
+// queueStatic checks the conditions that all instances of a cluster queue have in common: it finds
+// causes that hold for every variant of the queue's settings. slots is the number of requested
+// slots.
 func (m *matcher) queueStatic(q *query, id QueueID, slots int) bool {
 	c := q.category
 	queue := &m.model.queues[id]
@@ -89,15 +90,15 @@ func (m *matcher) queueStatic(q *query, id QueueID, slots int) bool {
 	return true
 }
 
-// any reports whether a list of any variant is such. The lists are to be asked for one at a
-// time: a variant differs from the default in one of them, a host can in several.
+// any reports whether allows accepts a variant. Call it for one list at a time: a variant differs
+// from the default in one list, while a host can differ in several.
 func (q *queueModel) any(allows func(*access) bool) bool {
 	return slices.ContainsFunc(q.variants, func(v variant) bool { return allows(&v.access) })
 }
 
-// queueRequests compares the requests of a job with what any variant of a cluster queue
-// has: what none of them offers, no instance does. For a number of slots other than 1 numbers are
-// left to the instances, which shows in the reasons only (tested).
+// queueRequests compares the requests of a job with all variants of a cluster queue: if none of
+// them satisfies a request, no instance does. If the number of slots is not 1, numeric requests are
+// checked at the instances only, which only affects the reasons (tested).
 func (m *matcher) queueRequests(q *query, id QueueID, slots int) bool {
 	c := q.category
 	for i := range c.hard {
@@ -133,7 +134,7 @@ func (c *Category) rightProject(a *access) bool {
 	return len(a.projects) == 0 || p != "" && slices.Contains(a.projects, p)
 }
 
-// hostStatic checks what is fixed about a host.
+// hostStatic checks the conditions of a host that do not depend on its usage.
 func (m *matcher) hostStatic(q *query, id HostID) bool {
 	c := q.category
 	h := &m.model.hosts[id]
@@ -163,11 +164,11 @@ func (m *matcher) listsHost(c *Category, h *hostModel) bool {
 	return false
 }
 
-// anyPE stands for the environment of a parallel job where it does not matter which one.
+// anyPE stands for any parallel environment, where it does not matter which one.
 const anyPE PEID = None - 1
 
-// instanceStatic checks what is fixed about a queue instance. pe is the environment of
-// a parallel job, None for a serial one.
+// instanceStatic checks the conditions of a queue instance that do not depend on its usage. pe is
+// the environment of a parallel job, None for a serial one.
 func (m *matcher) instanceStatic(q *query, id InstanceID, pe PEID) bool {
 	c := q.category
 	i := &m.model.instances[id]
@@ -214,8 +215,8 @@ func (m *matcher) mayBeMaster(c *Category, id InstanceID) bool {
 	return c.masterQueues.Match(m.model.queues[i.queue].name, m.model.hosts[i.host].name, m.model.groupsOf)
 }
 
-// resources compares all that a job requests, explicitly or not, with what a place
-// offers for one slot: its slots, the default requests of consumables, and -l.
+// resources compares all requests of a job with the offer of a place for one slot: the slots, the
+// default requests of consumables, and -l.
 func (m *matcher) resources(q *query, p Place) bool {
 	c := q.category
 	if id := m.model.slots; id != None {
@@ -234,7 +235,7 @@ func (m *matcher) resources(q *query, p Place) bool {
 	return true
 }
 
-// defaults checks what a job uses that it does not request.
+// defaults checks the default amounts of consumables that a job does not request.
 func (m *matcher) defaults(q *query, p Place) bool {
 	c := q.category
 	l := m.model.layerAt(p)
@@ -257,8 +258,8 @@ func (m *matcher) defaults(q *query, p Place) bool {
 	return true
 }
 
-// explicit compares a request of -l with what the place offers. A place that does not
-// have the attribute allows it; that any has it is seen to at the queue.
+// explicit compares a request of -l with the offer of a place. A place without the attribute
+// satisfies it; the check of the queue ensures that some place has it.
 func (m *matcher) explicit(q *query, r *request, p Place) bool {
 	c := q.category
 	a := &m.model.attributes[r.attribute]
@@ -327,10 +328,10 @@ func (m *matcher) consume(q *query, p Place, id AttributeID, amount float64, imp
 	reason := Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, value: v, from: kind, implied: implied}
 	if m.plan != nil && amount <= v.Number() {
 		if c.Parallel() {
-			return false // the original says so only where there is never enough (tested)
+			return false // Grid Engine reports this only if there is never enough (tested)
 		}
 		reason.value = value.OfNumber(value.Double, m.plan.left(r, capacity, q.span)) // sizes, too, as the original
-		reason.reserved = m.plan.fits(r, capacity, 1, amount, span{m.now, 1})         // what is in use now is no reservation
+		reason.reserved = m.plan.fits(r, capacity, 1, amount, span{m.now, 1})         // current use is not a reservation
 	}
 	return q.because(reason)
 }
@@ -349,7 +350,7 @@ func (m *matcher) bearable(p Place, id AttributeID, amount float64) bool {
 	return !load.IsValid() || amount <= load.Number()
 }
 
-// alone checks that nobody uses a place for which a job asks exclusively.
+// alone checks that no job uses a place that a job requests exclusively.
 func (m *matcher) alone(q *query, p Place, id AttributeID, amount float64) bool {
 	exclusive, others := m.occupied(q, p, id)
 	others = others && !q.is(leaving)
@@ -362,7 +363,7 @@ func (m *matcher) alone(q *query, p Place, id AttributeID, amount float64) bool 
 	return true
 }
 
-// shared checks that nobody has a place for himself.
+// shared checks that no job uses a place exclusively.
 func (m *matcher) shared(q *query, p Place, id AttributeID, implied bool) bool {
 	if exclusive, _ := m.occupied(q, p, id); exclusive {
 		return q.because(Reason{kind: atPlace, layer: p.letter(), place: p.index, attribute: id, exclusive: true, implied: implied})
@@ -370,8 +371,7 @@ func (m *matcher) shared(q *query, p Place, id AttributeID, implied bool) bool {
 	return true
 }
 
-// occupied reports whether a place is used by a job that asks for it exclusively, and
-// whether by others.
+// occupied reports whether a job uses a place exclusively, and whether other jobs use it.
 func (m *matcher) occupied(q *query, p Place, id AttributeID) (exclusive, others bool) {
 	switch r := (resource{place: p, attribute: id}); {
 	case m.empty:

@@ -32,26 +32,25 @@ type AttributeID int32
 // GlobalHost is the host object whose values hold for the whole cluster.
 const GlobalHost HostID = -1
 
-// None is the number of what is not there.
+// None is the index of a missing object.
 const None = -1
 
-// Options are what a configuration directory does not say.
+// Options are settings that are not in a configuration directory.
 type Options struct {
-	// Queues is the order in which cluster queues were created, which decides between
-	// queue instances that are equal in all else. Queues that it lacks come after, by
-	// name.
+	// Queues is the order in which cluster queues were created, which decides between queue
+	// instances that are otherwise equal. Other queues follow, sorted by name.
 	Queues []string
-	// PEs is the same for parallel environments: of those that a pattern of -pe means
-	// and that have places for equally many slots, the first is taken.
+	// PEs is the same for parallel environments: if several match a pattern of -pe and have places
+	// for the same number of slots, the first one is used.
 	PEs []string
 	// Hosts says how names of hosts are compared (bootstrap(5)).
 	Hosts expression.HostNames
 	// Orphans are queue instances that the configuration does not have any more, but
 	// that still have jobs. Whoever names them sees to it that they are Orphaned.
 	Orphans []Orphan
-	// Only is a host, and the model is to be that of a State of this host alone, whatever
-	// the size of the cluster: other hosts and their queue instances are not there, and
-	// queues that a job names are not looked for. Empty is for all hosts.
+	// Only restricts the model to one host, for a State of this host only: the model then contains
+	// no other hosts and no queue instances of them, and does not check the names of requested
+	// queues. Empty means all hosts.
 	Only string
 }
 
@@ -91,7 +90,7 @@ type Model struct {
 	weights     priority.Weights
 	tickets     tickets.Config
 	formula     loadformula.Formula
-	formulaAttr []AttributeID // None for what no complex is
+	formulaAttr []AttributeID // None for names that are not complexes
 	adjustments []adjustment
 	adjusted    []float64 // by attribute: its adjustment
 	// builtAt is where the value of a built-in resource of queues is, None for others.
@@ -118,8 +117,7 @@ type Attribute struct {
 	qconf.Complex
 	Type  value.Type
 	Relop value.Relop
-	// Default is what a job uses up that does not request the attribute. It is valid
-	// for consumables only.
+	// Default is the amount that a job without a request uses up. It is valid for consumables only.
 	Default value.Value
 	// resourceMap is set for the type RSMAP: the amount is a number of named things.
 	resourceMap bool
@@ -146,7 +144,7 @@ type setting struct {
 	marks     []marks  // of its things, by their position; nil if none has any
 }
 
-// layer is what is configured at a place: the cluster, a host, or a queue instance.
+// layer holds the settings of a place: the cluster, a host, or a queue instance.
 type layer struct {
 	settings []setting // complex_values, by attribute
 	access   access
@@ -161,7 +159,7 @@ func (l *layer) configured(a AttributeID) (value.Value, bool) {
 	return value.Value{}, false
 }
 
-// access says who may use a place.
+// access holds the access lists of a place.
 type access struct {
 	users, xusers       []int32 // of Model.userSets
 	projects, xprojects []string
@@ -184,12 +182,12 @@ type queueModel struct {
 	name      string
 	object    *qconf.Queue
 	instances []InstanceID // in the order of the host list
-	// variants are the settings that any of its hosts can have, the default first: what
-	// all of them refuse, the cluster queue refuses.
+	// variants are the possible settings of its hosts, the default first: if all of them refuse a
+	// job, the cluster queue does.
 	variants []variant
 }
 
-// variant is what the settings of a queue refuse before a host is looked at.
+// variant holds the settings of a queue that can refuse a job before a host is checked.
 type variant struct {
 	layer
 	built              []value.Value // of the built-in resources of a queue, by Model.builtAt
@@ -205,7 +203,7 @@ type instanceModel struct {
 	settings  qconf.QueueInstance
 	load      []threshold
 	suspend   []threshold
-	ambiguous error // the settings contradict each other; nil where they do not
+	ambiguous error // the settings contradict each other; nil if they do not
 	// subordinates are the instances on this host that queue-wise subordination
 	// suspends, with the number of used slots from which on.
 	subordinates []subordinate
@@ -218,7 +216,7 @@ type subordinate struct {
 
 // threshold is an element of load_thresholds or suspend_thresholds.
 type threshold struct {
-	attribute AttributeID // None where no complex has the name
+	attribute AttributeID // None if no complex has the name
 	name      string
 	text      string
 	limit     value.Value   // of a number
@@ -243,9 +241,9 @@ const (
 // index is the number of a layer, from 0.
 func (l layerSet) index() int { return bits.TrailingZeros8(uint8(l)) }
 
-// NewModel compiles a configuration. Problems are contradictions that the files of
-// the cluster may have though each of them can be read; what they concern is left out
-// or, for a queue instance, is out of use, and all the rest is scheduled.
+// NewModel compiles a configuration. It returns a problem for each contradiction between files that
+// are valid alone. The affected objects are left out, and affected queue instances are not used;
+// everything else is scheduled.
 func NewModel(cluster *qconf.Cluster, options Options) (*Model, []error) {
 	m := &Model{
 		cluster: cluster, options: options, scheduler: cluster.Scheduler(), bindingAware: cluster.Scheduler().Params.BindingAware,
@@ -329,7 +327,7 @@ func (b *builder) compileUserSets() {
 	}
 }
 
-// access compiles lists of names. Sets that do not exist contain nobody.
+// access compiles lists of names. Sets that do not exist are empty.
 func (b *builder) access(users, xusers, projects, xprojects []string) access {
 	sets := func(names []string) (ids []int32) {
 		for _, name := range names {

@@ -47,14 +47,14 @@ func (b *builder) addQueue(object *qconf.Queue) QueueID {
 	b.queueOf[object.Name] = id
 	q := queueModel{name: object.Name, object: object}
 	for _, settings := range object.Variants() {
-		scratch := builder{Model: b.Model} // the problems are those of the instances
+		scratch := builder{Model: b.Model} // the instances report the same problems
 		q.variants = append(q.variants, scratch.variant(object.Name, &settings))
 	}
 	b.queues = append(b.queues, q)
 	return id
 }
 
-// byCreation puts those names first whose order of creation is known.
+// byCreation sorts names: those in first come first, in that order.
 func byCreation(first, names []string) []string {
 	rank := map[string]int{}
 	for i, name := range first {
@@ -217,7 +217,7 @@ func (b *builder) compileScheduler() {
 	for _, s := range c.JobLoadAdjustments {
 		id, ok := b.attributeOf[s.Name]
 		if !ok || !b.attributes[id].Type.IsNumeric() {
-			continue // as the original has it: nobody checks the names
+			continue // as in Grid Engine, which does not check the names
 		}
 		v, err := value.Parse(value.Double, s.Value)
 		if err != nil {

@@ -1,9 +1,9 @@
 package scheduler
 
-// numbers are the numbers that sge_schedd gives its messages, as qstat -j -xml prints
-// them (MES_message_number). Those of notParallel, notInteractive, uncleanHost, peTotal,
-// fewSlots and droppedSuspended were not seen, and are what is free next to those of their
-// kin; what the original does not say, as of core binding, has the number of requests.
+// numbers are the numbers that sge_schedd gives its messages, as qstat -j -xml prints them
+// (MES_message_number). The numbers of notParallel, notInteractive, uncleanHost, peTotal, fewSlots
+// and droppedSuspended have not been observed: they are free numbers next to similar messages.
+// Reasons that Grid Engine does not have, such as for core binding, have the number for requests.
 var numbers = map[reasonKind]int{
 	queueRequest: 17, thingsGiven: 17, notBookable: 17, noCores: 17, notReserved: 52, badReservation: 31,
 	queueNotListed: 6, hostNotListed: 6, instanceNotListed: 6,

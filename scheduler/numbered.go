@@ -8,24 +8,23 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// numbered is the jobs of a backlog by their numbers, from when they are first asked for:
-// ticket policies look at all of them in each run. Few come and go between two runs, and
-// what does not change of a job is kept beside it, so that a run goes through memory from
-// one end to the other.
+// numbered is the list of a backlog's jobs sorted by number. It is created on first use, because
+// only ticket policies need all jobs in each run. Few jobs come and go between two runs. The
+// constant values of each job are stored in the list, so that a run reads the memory sequentially.
 type numbered struct {
 	kept  bool
 	list  []numberedJob // sorted
 	holes int           // in the list, where jobs have left
-	more  []*Job        // that came since, in no particular order
+	more  []*Job        // jobs added since, unsorted
 }
 
 type numberedJob struct {
 	job *Job // nil once it has left
-	// task is its only task, or what all of its tasks have in common.
+	// task is its only task, or the common values of all its tasks.
 	task     tickets.Task
 	array    bool
 	category int // its index
-	// The rest of what its urgency depends on (priority.Job).
+	// The other values for its urgency (priority.Job).
 	submitted int64
 	priority  int
 	deadline  int64
@@ -49,7 +48,7 @@ func (n *numberedJob) ranked(total float64) priority.Job {
 
 func compareNumbered(a, b numberedJob) int { return cmp.Compare(a.task.Job, b.task.Job) }
 
-// manyMore is how many jobs may come before all of them are sorted again.
+// manyMore is the number of new jobs after which the list is sorted again.
 const manyMore = 1000
 
 func (n *numbered) add(j *Job) {
@@ -85,7 +84,7 @@ func (n *numbered) find(j *Job) (int, bool) {
 	return i, ok && n.list[i].job == j
 }
 
-// all returns the jobs of the backlog. The list is valid until a job comes or leaves.
+// all returns the jobs of the backlog. The list is valid until a job is added or removed.
 func (n *numbered) all(b *backlog) []numberedJob {
 	if !n.kept {
 		*n = numbered{kept: true, list: make([]numberedJob, 0, b.jobs)}
@@ -107,7 +106,7 @@ func (n *numbered) all(b *backlog) []numberedJob {
 	}
 	clear(n.more)
 	n.more = n.more[:0]
-	// As a rule it is: those that have come have the highest numbers.
+	// Usually it is sorted already: new jobs have the highest numbers.
 	if !slices.IsSortedFunc(n.list[known:], compareNumbered) {
 		slices.SortFunc(n.list, compareNumbered)
 	}

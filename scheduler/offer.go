@@ -6,15 +6,15 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Wanted are resources that queue instances and hosts are looked through for, and not those
-// of a job: -l of qselect(1), qstat(1) and qhost(1).
+// Wanted is a list of resources by which queue instances and hosts are selected, not a request of a
+// job: -l of qselect(1), qstat(1) and qhost(1).
 type Wanted struct {
-	category *Category // with hard requests and nothing else
+	category *Category // with hard requests only
 	never    bool      // a value is such that nothing has it
 }
 
-// Wanted reads a list of resources. Unlike those of jobs it may have slots and what is not
-// requestable, and a value that no job may request is one that nothing has (tested).
+// Wanted reads a list of resources. Unlike a request, it may contain slots and resources that are
+// not requestable; a value that no job may request matches nothing (tested).
 func (m *Model) Wanted(list []qconf.Setting) *Wanted {
 	c := &Category{model: m}
 	w := &Wanted{category: c}
@@ -43,9 +43,9 @@ func (c *Category) Resources() *Wanted {
 	return &Wanted{category: &Category{model: c.model, hard: c.hard}}
 }
 
-// Offered reports whether a queue instance has what is wanted, when nothing is in use, by its
-// settings and by load values that do not change. Who has access to it, and what jobs must ask
-// for to be there, does not count (tested).
+// Offered reports whether a queue instance, when it is not in use, has the wanted resources
+// according to its settings and to constant load values. Access lists and FORCED resources do not
+// count (tested).
 func (s *State) Offered(w *Wanted, id InstanceID) bool {
 	if w.never {
 		return false
@@ -62,8 +62,8 @@ func (s *State) Offered(w *Wanted, id InstanceID) bool {
 	return true
 }
 
-// OfferedBy reports whether a host has what is wanted itself, or the cluster has it, as they
-// are at the moment. Its name is compared as it is written (tested).
+// OfferedBy reports whether a host itself, or the whole cluster, currently has the wanted
+// resources. The name of the host is compared literally (tested).
 func (o *Observation) OfferedBy(w *Wanted, id HostID) bool {
 	if w.never {
 		return false

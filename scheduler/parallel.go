@@ -16,10 +16,10 @@ type assignment struct {
 	grants []Grant
 	slots  int
 	soft   int // violations of soft requests
-	most   int // slots that were found on one host where they were too few
+	most   int // slots found on one host if they were too few
 }
 
-// offer is what a host has for a parallel job.
+// offer holds the slots and resources of a host for a parallel job.
 type offer struct {
 	host   HostID
 	slots  int // of all instances together
@@ -29,7 +29,7 @@ type offer struct {
 	spoils bool // some of the queues have no slots, but spoil quotas
 	looked bool // at the quotas of all queues
 	shut   bool // to the job, as the trace says
-	told   bool // the trace says what the host lacks
+	told   bool // the trace names the lacking resource of the host
 	unseen bool // the host has its place among the others, and nothing else is known yet
 }
 
@@ -40,9 +40,9 @@ type queueOffer struct {
 	soft   int  // violations of soft requests
 }
 
-// assignParallel finds the places of a parallel job that starts at a time: of all
-// environments that its pattern means the one with the most slots, and among these the one
-// with the fewest violations of soft requests.
+// assignParallel finds the places of a parallel job at a start time: among all environments that
+// match its pattern, it selects the one with the most slots, and among equal ones the one with the
+// fewest violations of soft requests.
 func (r *run) assignParallel(q *query) (Start, bool) {
 	best, ok := r.bestAssignment(q)
 	if !ok {
@@ -68,9 +68,9 @@ func (r *run) bestAssignment(q *query) (assignment, bool) {
 	return best, found
 }
 
-// tryPE looks for the places of a parallel job in an environment: what the environment and the
-// cluster leave, then host by host. With a trace the smallest number of slots is looked for, and the
-// order of the instances stays as the search has left it.
+// tryPE looks for the places of a parallel job in an environment: first it checks the free slots of
+// the environment and of the cluster, then host by host. With a trace, it looks for the smallest
+// number of slots, and keeps the order of the instances of the preceding search.
 func (r *run) tryPE(q *query, pe PEID) (assignment, bool) {
 	in, ok := r.roomIn(q, pe)
 	switch {
@@ -82,12 +82,12 @@ func (r *run) tryPE(q *query, pe PEID) (assignment, bool) {
 	return r.largest(q, pe, in)
 }
 
-// leftInPE is what an environment and the cluster leave to a parallel job.
+// leftInPE holds the slots of an environment and of the cluster that are free for a parallel job.
 type leftInPE struct {
 	least  int  // the smallest number of slots that the job takes
 	free   int  // slots of the environment
 	slots  int  // that the cluster has resources for
-	master bool // the cluster has what the master task needs in addition
+	master bool // the cluster has the additional resources of the master task
 }
 
 // roomIn checks an environment and the cluster for the smallest number of slots of a parallel job.
@@ -119,12 +119,12 @@ func (r *run) roomIn(q *query, pe PEID) (in leftInPE, ok bool) {
 	}
 	switch most := r.atMost(q); {
 	case !in.master && r.plan != nil && most > 0:
-		return offers(most) // of what is counted once for each job there will be enough, for any number
+		return offers(most) // resources that count once per job will suffice for any number
 	case in.slots >= in.least:
 		return in, true
 	case in.slots > 0 || r.plan != nil && most > 0:
-		// What is said is how many there would be if nothing else ran, unless there is
-		// nothing at all (tested).
+		// The message contains the number of slots if nothing else ran, unless there are none at
+		// all (tested).
 		return offers(most)
 	}
 	r.slotsAt(q, AtGlobal()) // for the reason
@@ -166,7 +166,7 @@ func (r *run) largest(q *query, pe PEID, in leftInPE) (assignment, bool) {
 		if ok {
 			return a, true
 		}
-		// What could be collected for more is all there is.
+		// The slots collected for a larger number are all that exist.
 		n = atMost(min(n-1, max(a.slots, a.most)))
 	}
 	return assignment{}, false
@@ -242,7 +242,7 @@ func (r *run) openQueues(c *Category, pe PEID) []bool {
 
 // offerOf returns the slots that a host itself offers, without its queue instances.
 func (r *run) offerOf(q *query, host HostID) offer {
-	if q.trace != nil && !r.hostAllows(q, host) { // else it is known of its instances, see parallelStatic
+	if q.trace != nil && !r.hostAllows(q, host) { // otherwise its instances know, see parallelStatic
 		return offer{host: host, shut: true}
 	}
 	said := q.trace.said()
@@ -254,9 +254,9 @@ func (r *run) offerOf(q *query, host HostID) offer {
 	return o
 }
 
-// extend adds what an instance has to the offer of its host. It looks at what is fixed about the
-// instance, at quotas if they are to be explained (else they are looked at when slots are taken, see
-// take), and at what the instance has left.
+// extend adds the slots of an instance to the offer of its host. It checks the static conditions of
+// the instance, quotas if reasons are requested (otherwise take checks them), and the free
+// resources of the instance.
 func (r *run) extend(q *query, pe PEID, o *offer, id InstanceID) {
 	switch {
 	case q.trace == nil:
@@ -284,8 +284,8 @@ func (r *run) extend(q *query, pe PEID, o *offer, id InstanceID) {
 	o.queues = append(o.queues, in)
 }
 
-// byViolations returns the instances that a parallel job may use: those that meet most of its
-// soft requests first.
+// byViolations returns the instances that a parallel job may use; instances that meet most of its
+// soft requests come first.
 func (r *run) byViolations(q *query) iter.Seq[InstanceID] {
 	c := q.category
 	if !c.isSoft() || !q.is(later) && !r.empty { // they are in that order, see sortForSoft
@@ -300,8 +300,8 @@ func (r *run) byViolations(q *query) iter.Seq[InstanceID] {
 	return slices.Values(list)
 }
 
-// limitOffer takes an offer down to what the instances have together, and to what the
-// load thresholds leave.
+// limitOffer reduces an offer to the sum of the instances' slots, and to the slots that the load
+// thresholds allow.
 func (r *run) limitOffer(q *query, o *offer) int {
 	sum := 0
 	for _, in := range o.queues {
@@ -322,8 +322,8 @@ func (r *run) limitOffer(q *query, o *offer) int {
 	return o.slots
 }
 
-// parallelStatic is staticallyFits for a parallel job in an environment. With a trace cluster queues
-// and hosts have been looked at before.
+// parallelStatic is staticallyFits for a parallel job in an environment. With a trace, cluster
+// queues and hosts have been checked before.
 func (r *run) parallelStatic(q *query, id InstanceID, pe PEID) bool {
 	if q.trace != nil {
 		return !q.trace.queues[r.model.instances[id].queue] && r.instanceStatic(q, id, pe)
@@ -332,8 +332,8 @@ func (r *run) parallelStatic(q *query, id InstanceID, pe PEID) bool {
 		!r.unclean(q.job, id) && !r.shuns(id) && r.staticallyFits(q, id)
 }
 
-// place spreads so many slots over the hosts by the allocation rule (sge_pe(5)). Where
-// that fails, the assignment has the number of slots that could be collected.
+// place distributes slots over the hosts by the allocation rule (sge_pe(5)). If that fails, the
+// assignment holds the number of slots that could be collected.
 func (r *run) place(q *query, pe PEID, want int, offers []offer) (assignment, bool) {
 	p := placing{run: r, query: q, category: q.category, want: want, a: assignment{pe: pe}}
 	p.quotas.begin(r, q, pe)
@@ -418,7 +418,7 @@ func (p *placing) take(o *offer, least, most int) bool {
 	}
 	most = min(most, o.slots-o.taken, p.want-p.a.slots)
 	mark, soft := p.quotas.mark(), p.a.soft
-	var before []Grant // what may have to be brought back
+	var before []Grant // may have to be restored
 	if least > 1 {
 		before = slices.Clone(p.a.grants)
 	}
@@ -431,7 +431,7 @@ func (p *placing) take(o *offer, least, most int) bool {
 		q := &o.queues[k]
 		n := min(q.slots-p.granted(q.id), most-got)
 		if !p.master && !q.master {
-			// The last slot is kept for the master task.
+			// The last slot is reserved for the master task.
 			n = min(n, p.want-p.a.slots-got-1)
 		}
 		if n > 0 {
@@ -459,8 +459,8 @@ func (p *placing) take(o *offer, least, most int) bool {
 	return true
 }
 
-// lookAtQuotas looks at the quotas of all queues of a host, the first time that the host
-// is looked at: see quota.Collector.Spoil.
+// lookAtQuotas checks the quotas of all queues of a host when the host is used for the first time:
+// see quota.Collector.Spoil.
 func (p *placing) lookAtQuotas(o *offer) {
 	if !p.spoiling || o.looked {
 		return
@@ -487,8 +487,8 @@ func (m *matcher) spoils(c *Category, id InstanceID) bool {
 	return false
 }
 
-// leftOver returns the offers that were looked at after the last slot was collected: those behind
-// it, and if hosts are taken in turns, all.
+// leftOver returns the offers that are checked after the last slot was collected: the offers after
+// it, or if hosts are used in turns, all.
 func (p *placing) leftOver(rule qconf.AllocationRule, offers []offer) []offer {
 	if rule.Name == qconf.RoundRobin {
 		return offers
@@ -502,7 +502,7 @@ func (p *placing) leftOver(rule qconf.AllocationRule, offers []offer) []offer {
 	return offers
 }
 
-// explainExhausted says which quotas leave nothing beside the slots that were collected.
+// explainExhausted reports the quotas that allow no more than the collected slots.
 func (p *placing) explainExhausted(offers []offer) {
 	for k := range offers {
 		if p.least > offers[k].slots {
@@ -526,9 +526,8 @@ func (p *placing) granted(id InstanceID) int {
 	return 0
 }
 
-// grant adds slots of an instance. The master comes first: the instance in which the
-// master task may run that was found first, or, of several on the first host, the last
-// one, as the original has it.
+// grant adds slots of an instance. The master's instance comes first: the first instance found in
+// which the master task may run, or of several on the first host, the last one, as in Grid Engine.
 func (p *placing) grant(q *queueOffer, n int, first bool) {
 	for i := range p.a.grants {
 		if p.a.grants[i].Instance == q.id {
@@ -563,8 +562,8 @@ func (m *matcher) slotsAt(q *query, p Place) (slots int, master bool) {
 		if amount <= 0 {
 			return true
 		}
-		// At the cluster it is not known yet for how many hosts: there is to be enough for one
-		// on each.
+		// At the level of the cluster the number of hosts is not known yet: there must be enough
+		// for one slot on each.
 		if a.perHost() && p.layer != atGlobal {
 			return m.consume(q, p, id, amount, implied)
 		}
@@ -599,7 +598,7 @@ func (m *matcher) slotsAt(q *query, p Place) (slots int, master bool) {
 				return 0, false
 			}
 		} else if a.perJob() && m.lacks(p, r.attribute) {
-			master = false // but other tasks need none of it (tested)
+			master = false // but other tasks need nothing of it (tested)
 		} else if !m.explicit(q, r, p) {
 			return 0, false
 		}

@@ -6,17 +6,17 @@ import (
 	"github.com/execd-project/execd/scheduler/quota"
 )
 
-// slotQuotas is what quotas leave to a parallel job while its slots are collected, place by place
-// (sge_resource_quota(5)). It is to be begun. To a query that is exempt they leave everything.
+// slotQuotas computes the slots that quotas allow to a parallel job while its slots are collected,
+// place by place (sge_resource_quota(5)). Call begin first. A query without quotas is not limited.
 type slotQuotas struct {
 	run       *run
 	query     *query
 	pe        PEID
 	collector quota.Collector
-	planned   map[quota.Counter]float64 // what has been taken, where the run plans ahead
+	planned   map[quota.Counter]float64 // amounts taken, if the run plans ahead
 }
 
-// begin begins with a job of which nothing has been collected yet.
+// begin starts with a job without collected slots.
 func (l *slotQuotas) begin(r *run, q *query, pe PEID) {
 	l.run, l.query, l.pe = r, q, pe
 	if q.is(exempt) {
@@ -97,10 +97,10 @@ func (l *slotQuotas) plan(id InstanceID, slots float64) {
 	}
 }
 
-// mark returns a moment to which undo goes back.
+// mark returns a state for undo.
 func (l *slotQuotas) mark() int { return l.collector.Mark() }
 
-// undo gives back what was taken since a mark, at which there were these grants.
+// undo returns everything taken since a mark, at which the job had these grants.
 func (l *slotQuotas) undo(mark int, grants []Grant) {
 	if l.query.is(exempt) {
 		return

@@ -8,9 +8,9 @@ import (
 	"github.com/execd-project/execd/scheduler/diagram"
 )
 
-// explainHosts finds the reasons why a parallel job has no place in an environment that has room for
-// it: what cluster queues refuse, then host by host. It returns what the search found for the
-// smallest number of slots.
+// explainHosts finds the reasons why a parallel job has no place in an environment with enough free
+// slots: first for cluster queues, then host by host. It returns the assignment that the search
+// found for the smallest number of slots.
 func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	q.trace.lookAgain(r.model)
 	q.trace.perHost = slotsPerHost(r.model.pes[pe].object.AllocationRule, in.least)
@@ -33,7 +33,7 @@ func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
 		o := r.offerOf(q, host)
 		for k, id := range instances {
 			if k > 0 && o.told && !o.shut {
-				o = r.offerOf(q, host) // that somebody has the host for himself is said of each of its instances
+				o = r.offerOf(q, host) // exclusive use of the host is reported for each of its instances
 			}
 			r.extend(q, pe, &o, id)
 		}
@@ -45,8 +45,8 @@ func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	return found, enough
 }
 
-// takeFound counts what was found on a host against quotas: it is gone where the next host is
-// looked at.
+// takeFound counts the slots found on a host against quotas, so that they are not available on the
+// next host.
 func (r *run) takeFound(q *query, host []InstanceID, found assignment) {
 	if q.trace.quotas == nil || r.plan != nil {
 		return
@@ -60,8 +60,8 @@ func (r *run) takeFound(q *query, host []InstanceID, found assignment) {
 	}
 }
 
-// lookedAt returns the instances that a parallel job is compared with: for one that gets a
-// reservation those that are full, too (tested).
+// lookedAt returns the instances that are checked for a parallel job; for a job with a reservation
+// it includes full ones (tested).
 func (r *run) lookedAt(q *query) iter.Seq[InstanceID] {
 	if q.is(withFull) {
 		return r.reservable()
@@ -86,9 +86,9 @@ func (r *run) comesLater(q *query) bool {
 	return false
 }
 
-// visited returns the instances by host, in the order in which the hosts are looked at: all of
-// them or, where a job finds enough, those until that of the last grant. Hosts that have
-// only cluster queues that are ruled out come last.
+// visited returns the instances by host, in the order in which the hosts are checked: all of them,
+// or if the job finds enough slots, the ones up to the last grant. Hosts whose cluster queues are
+// all ruled out come last.
 func (r *run) visited(q *query, found assignment, enough bool) [][]InstanceID {
 	var hosts [][]InstanceID
 	at := map[HostID]int{}
@@ -143,14 +143,14 @@ func fewestSlots(c *Category, pe *qconf.ParallelEnvironment) int {
 	return 0
 }
 
-// exhaustedFor reports whether a host has so little left for a parallel job that its instances are not
-// looked at.
+// exhaustedFor reports whether a host has too little left for a parallel job, so that its instances
+// are not checked.
 func (r *run) exhaustedFor(q *query, o *offer) bool {
 	switch least := q.trace.perHost; {
 	case o.slots >= least:
 		return false
 	case o.slots > 0 && r.plan == nil:
-		// Some are left: whether it would be enough if nothing else ran (tested).
+		// Some slots are left: check whether they would suffice if nothing else ran (tested).
 		return r.mostOnHost(q, o.host) < least
 	default:
 		return r.later(q, o.host) < least

@@ -7,9 +7,9 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Plain returns the reason for people who do not know the words of Text: the place that it is
-// about, empty for none, and what is the matter there. elsewhere says that the job has not
-// asked for the place at all, or could not use it in any case: there is nothing to wait for.
+// Plain returns the reason in plain words: the place that it concerns ("" for none), and the
+// problem there. elsewhere says that the job did not request the place, or can never use it, so
+// that it does not wait for it.
 func (r *Reason) Plain() (place, text string, elsewhere bool) {
 	m := r.model
 	switch r.kind {

@@ -11,9 +11,8 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// plan is what is in use of every resource, and until when (sched_conf(5),
-// max_reservation). It is kept in a run only if jobs may reserve, or if there are advance
-// reservations.
+// plan holds the future use of every resource (sched_conf(5), max_reservation). A run has a plan
+// only if jobs may reserve, or if there are advance reservations.
 type plan struct {
 	diagrams timelines
 	quotas   map[counter]*diagram.Diagram
@@ -23,20 +22,20 @@ type plan struct {
 	cores     map[HostID][]plannedCores
 	coreTimes diagram.Diagram // when any of them begin and end
 
-	// since is the latest of the times since when what was asked is as it was answered, for a
-	// period as long (lookBack).
+	// since is the time since which all answers so far have been the same for a period of the same
+	// length (lookBack).
 	since int64
 }
 
-// timelines are the diagrams of consumables: what is in use of them, and of exclusive ones
-// what jobs use that do not ask for them; by layer, attribute and place.
+// timelines are the diagrams of consumables, by layer, attribute and place: their use, and for
+// exclusive ones also the use by jobs that do not request them.
 type timelines struct {
 	of [2][4][][]*diagram.Diagram
 	// all of them that there are
 	list []*diagram.Diagram
 }
 
-// at returns the diagram of a resource, nil where nothing is in use.
+// at returns the diagram of a resource, or nil if it is not used.
 func (t *timelines) at(r resource) *diagram.Diagram {
 	byPlace := t.byPlace(r)
 	if i := int(r.place.index); i < len(byPlace) {
@@ -67,7 +66,7 @@ func (t *timelines) made(r resource) *diagram.Diagram {
 	return *d
 }
 
-// grown returns a list with so many elements at least.
+// grown returns a list with at least n elements.
 func grown[T any](list []T, n int) []T {
 	if n <= len(list) {
 		return list
@@ -85,11 +84,11 @@ func newPlan() *plan {
 	}
 }
 
-// resource is something whose use is planned: a consumable at a place.
+// resource is a consumable at a place, whose use is planned.
 type resource struct {
 	place     Place
 	attribute AttributeID
-	others    bool // of an exclusive attribute: the jobs that do not ask for it
+	others    bool // for an exclusive attribute: the jobs that do not request it
 }
 
 // kind returns an index: 1 for others.
@@ -133,12 +132,12 @@ func (p *plan) left(r resource, capacity float64, at span) float64 {
 	return p.most(r, at).Left(capacity)
 }
 
-// exclusive reports whether somebody has a place for himself.
+// exclusive reports whether a job uses a place exclusively.
 func (p *plan) exclusive(r resource, at span) bool {
 	return !p.most(r, at).IsZero()
 }
 
-// inUse reports whether a place is used by jobs that do not ask for it exclusively.
+// inUse reports whether jobs use a place that do not request it exclusively.
 func (p *plan) inUse(r resource, at span) bool {
 	r.others = true
 	return !p.most(r, at).IsZero()
@@ -163,7 +162,7 @@ func (p *plan) add(d *diagram.Diagram, b diagram.Booking) {
 		p.bulk[d] = append(p.bulk[d], b)
 		return
 	}
-	// An amount that cannot be added was refused when the state was asked to book it.
+	// The state has already refused amounts that cannot be added.
 	_ = d.Add(b)
 }
 
@@ -200,8 +199,8 @@ func (v *view) withOffset(d int64) int64 {
 	return d + int64(v.model.scheduler.Params.DurationOffset.Seconds())
 }
 
-// planAhead books everything that is known about the future: what runs, for as long as it is
-// expected to, advance reservations, and the times at which calendars close queues.
+// planAhead books all known future use: running tasks until their expected end, advance
+// reservations, and the times at which calendars close queues.
 func (r *run) planAhead() {
 	if r.plan == nil && r.model.scheduler.MaxReservation == 0 && len(r.reservations) == 0 {
 		return
@@ -244,7 +243,7 @@ func (r *run) expected(t *Running) span {
 	return at
 }
 
-// planTask books what a task uses everywhere for a time.
+// planTask books the whole use of a task for a time.
 func (r *run) planTask(c *Category, pe PEID, grants []Grant, away Away, at span) {
 	r.planGrants(c, pe, grants, away, at)
 	for i, g := range grants {
@@ -252,8 +251,8 @@ func (r *run) planTask(c *Category, pe PEID, grants []Grant, away Away, at span)
 	}
 }
 
-// planGrants is planTask without quotas: they limit neither an advance reservation nor what runs in
-// it (sge_resource_quota(5)).
+// planGrants is planTask without quotas, which limit neither an advance reservation nor the tasks
+// in it (sge_resource_quota(5)).
 func (r *run) planGrants(c *Category, pe PEID, grants []Grant, away Away, at span) {
 	total := away.Slots
 	for p, part := range r.model.portions(grants, away) {
@@ -352,7 +351,7 @@ func (r *run) planStart(s *Start) {
 		return
 	}
 	at := span{r.now, r.withOffset(s.Duration)}
-	if s.Job.Category.requests.Reservation == 0 { // what it uses has been booked long ago
+	if s.Job.Category.requests.Reservation == 0 { // its use is part of the reservation's
 		r.planTask(s.Job.Category, s.PE, s.Grants, Away{}, at)
 	}
 	r.planCores(s.Grants, at)
@@ -392,8 +391,8 @@ func (m *matcher) claimSlots(c *quota.Claim, at span, taken float64) int {
 	return used.Slots(c.Limit-taken, c.Each, math.MaxInt32)
 }
 
-// reserve finds the earliest time at which a task can start, and keeps its places free
-// from then on (sched_conf(5), max_reservation).
+// reserve finds the earliest time at which a task can start, and reserves its places from then on
+// (sched_conf(5), max_reservation).
 func (r *run) reserve(h *head) bool {
 	res, ok := r.earliest(new(r.ask(h.job, later)))
 	if !ok {
@@ -413,13 +412,12 @@ func (r *run) reserve(h *head) bool {
 	return true
 }
 
-// explainReserving finds the reasons that the original finds while it looks for a later
-// time for a serial job: those against instances that were not looked at for now, because
-// they are full.
+// explainReserving finds the reasons that Grid Engine adds while it looks for a later start of a
+// serial job: reasons against instances that were not checked for now, because they are full.
 func (r *run) explainReserving(h *head) {
 	c := h.job.Category
-	// Where nothing is left at all there is nothing to say about single places, but for the
-	// job that has found it out (tested).
+	// If nothing is left at all, there are no reasons about single places, except for the job that
+	// has found it out (tested).
 	if !r.explaining || r.order.count == 0 && r.finder != h.job || c.Parallel() || c.requests.Reservation != 0 {
 		return
 	}
@@ -438,12 +436,12 @@ func (r *run) explainReserving(h *head) {
 	info.reasons = append(info.reasons, q.trace.reasons...)
 }
 
-// explainReservingParallel finds the reasons that the original finds while it looks for a
-// later time for a parallel job: those of the last time, which it tries first, until it has
-// enough slots. Where there are never enough, it does not look.
+// explainReservingParallel finds the reasons that Grid Engine adds while it looks for a later start
+// of a parallel job: the reasons at the last time, which it tries first, until it has enough slots.
+// If there are never enough, it does not look.
 func (r *run) explainReservingParallel(q query) {
 	info := r.categoryState(q.category)
-	// Where nothing is left at all there is nothing to say about single places (tested).
+	// If nothing is left at all, there are no reasons about single places (tested).
 	if !r.explaining || r.order.count == 0 || info.reservingSaid {
 		return
 	}
@@ -466,7 +464,7 @@ func (r *run) earliest(q *query) (Reserved, bool) {
 	return r.earliestSerial(q)
 }
 
-// earliestSerial takes the instance that is free first, and of those that are free at the
+// earliestSerial selects the instance that is free first, and among several that are free at the
 // same time the one with the fewest violations of soft requests.
 func (r *run) earliestSerial(q *query) (Reserved, bool) {
 	c := q.category
@@ -493,7 +491,7 @@ func (r *run) earliestSerial(q *query) (Reserved, bool) {
 	return best, best.At < diagram.Forever
 }
 
-// freeFrom returns from when on a place has all that a job requests, for good.
+// freeFrom returns the time from which a place permanently has everything that a job requests.
 func (r *run) freeFrom(c *Category, p Place) int64 {
 	from := r.now
 	_ = c.uses(p, func(u use) error {
@@ -546,8 +544,8 @@ func (r *run) quotaFrom(c *Category, id InstanceID) int64 {
 	return from
 }
 
-// earliestParallel goes back in time from the last event for as long as the job finds
-// places for its smallest number of slots, and takes as many as there are at that time.
+// earliestParallel goes back in time from the last event as long as the job finds places for its
+// smallest number of slots, and then uses as many slots as possible at that time.
 func (r *run) earliestParallel(q *query) (Reserved, bool) {
 	at := span{diagram.Forever, q.duration}
 	possible := func(t int64) bool {
@@ -596,10 +594,10 @@ func (p *plan) all() iter.Seq[*diagram.Diagram] {
 	}
 }
 
-// reservable returns the instances that a reservation can be made in: those that are full
-// now, or closed by a calendar, too. The original sorts its list in a run for the first serial job and the first
-// reservation, whichever comes first: for that job those that are full are at their
-// places, and for others at the end (tested).
+// reservable returns the instances in which a reservation can be made, including instances that are
+// full now or closed by a calendar. Grid Engine sorts its list once per run, for the first serial
+// job or the first reservation: for that job, full instances are in their sorted places, and for
+// later jobs they are at the end (tested).
 func (r *run) reservable() iter.Seq[InstanceID] {
 	list := slices.AppendSeq(slices.Clone(r.postponed), r.order.all())
 	if r.mixed {
@@ -613,18 +611,18 @@ func (r *run) reservable() iter.Seq[InstanceID] {
 	return slices.Values(list)
 }
 
-// sort makes what is looked at now be sorted, see reservable.
+// sort makes the current list sorted, see reservable.
 func (r *run) sort() {
 	r.mixed = r.mixed || !r.sorted
 	r.sorted = true
 }
 
-// separate is called when places are reserved. For that time the original puts the instances
-// that it has dropped behind those that are left, and drops them again: those that a calendar
-// closes as suspended ones, which it says once (tested).
+// separate is called after a reservation. During a reservation Grid Engine appends the dropped
+// instances to the list, and then drops them again. It drops instances closed by a calendar as
+// suspended ones, and reports that once (tested).
 func (r *run) separate() {
 	if r.separated || r.order.count == 0 {
-		return // where nothing is left, nothing is said about single instances
+		return // if nothing is left, there are no reasons about single instances
 	}
 	r.separated = true
 	for _, id := range r.postponed {

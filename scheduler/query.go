@@ -30,7 +30,7 @@ const (
 	exempt
 	// withFull is set to compare full instances as well for reasons, see lookedAt.
 	withFull
-	// leaving is set to ask for the capacity of a place after the jobs that share it have finished.
+	// leaving asks for the capacity of a place after the jobs that share it have finished.
 	leaving
 )
 

@@ -62,7 +62,7 @@ func (c *Category) demand(pe PEID) *quota.Demand {
 	return d
 }
 
-// quotaUsage is what running tasks use under the quotas.
+// quotaUsage is the usage of running tasks under the quotas.
 type quotaUsage struct {
 	model  *Model
 	usage  *quota.Usage

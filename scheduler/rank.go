@@ -82,8 +82,7 @@ type ranking struct {
 
 func (r *ranking) ticketsOf(i int) []tickets.Tickets { return r.tasks[r.first[i]:r.first[i+1]] }
 
-// next returns the tickets of the first waiting task of a job behind those that have had their
-// turn.
+// next returns the tickets of the first pending task of a job after the passed ones.
 func (r *ranking) next(j *Job, passed int) (t tickets.Tickets) {
 	if r == nil {
 		return t
@@ -125,8 +124,8 @@ func (r *run) bounds() {
 	}
 }
 
-// tickets computes the tickets of all running and of the first waiting tasks. It returns
-// those of the waiting ones, or nil if no policy is in force and all are the same.
+// tickets computes the tickets of all running and of the first pending tasks. It returns the
+// tickets of the pending ones, or nil if no policy is in force, so that all are equal.
 func (r *run) tickets() *ranking {
 	if !r.policies() {
 		return nil

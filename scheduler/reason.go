@@ -13,7 +13,7 @@ import (
 type Reason struct {
 	kind      reasonKind
 	exclusive bool // resource: an exclusive resource is in use
-	implied   bool // resource: a default request, or one that the job did not make explicitly
+	implied   bool // resource: a default or implicit request
 	unknown   bool // resource: no layer has the attribute
 	reserved  bool // resource, cores: free but for a reservation
 	layer     byte

@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Reservation is an advance reservation (qrsub(1)): places that are kept for a time for the jobs of
-// certain users.
+// Reservation is an advance reservation (qrsub(1)): places that are reserved during a time for the
+// jobs of certain users.
 type Reservation struct {
 	ID         uint32
 	Start, End int64
@@ -25,7 +25,7 @@ type Reservation struct {
 	used []reservedUse // by grant
 }
 
-// reservedUse is what jobs use of a grant of a reservation.
+// reservedUse is the use of a reservation's grant by jobs.
 type reservedUse struct {
 	slots   int
 	amounts map[AttributeID]value.Amount
@@ -149,9 +149,9 @@ func (ar *Reservation) perSlot(id AttributeID) float64 {
 	return 0
 }
 
-// taken yields how much of each consumable a job takes from a reservation for each slot: what it
-// requests. A job that requests no memory takes of the memory pool what the reservation has for a
-// slot.
+// taken yields the amount of each consumable that a job takes from a reservation for each slot: the
+// requested amount. A job that requests no memory takes the reservation's share of the memory pool
+// for a slot.
 func (ar *Reservation) taken(c *Category) iter.Seq2[AttributeID, float64] {
 	m := c.model
 	return func(yield func(AttributeID, float64) bool) {
@@ -168,9 +168,9 @@ func (ar *Reservation) taken(c *Category) iter.Seq2[AttributeID, float64] {
 	}
 }
 
-// MemoryFromReservation returns the request that a job in an advance reservation lacks, so that the
-// job is limited to what it takes of the memory pool: what the reservation requests for a slot, if the
-// job itself requests no memory. It returns nil if nothing is lacking.
+// MemoryFromReservation returns the request to add to a job in an advance reservation, so that the
+// job is limited to its part of the memory pool: the reservation's request for a slot, if the job
+// itself requests no memory. Otherwise it returns nil.
 func (s *State) MemoryFromReservation(c *Category) []qconf.Setting {
 	m := s.model
 	ar := s.reservation(c.requests.Reservation)

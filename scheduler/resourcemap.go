@@ -31,8 +31,8 @@ func (t things) usedIDs(m *Model, p Place, a AttributeID) []bool {
 	return used
 }
 
-// bookThings marks what a task got, or frees it. A thing that a task holds and that is not
-// in the map any more cannot be given to another one.
+// bookThings marks the elements that a task got as used, or frees them. An element that a task
+// holds and that was removed from the map cannot be given to another task.
 func (s *State) bookThings(grants []Grant, sign int) {
 	for _, g := range grants {
 		for _, t := range g.Things {
@@ -49,9 +49,9 @@ func (s *State) bookThings(grants []Grant, sign int) {
 	}
 }
 
-// giveThings chooses the things that a task gets of the resource maps of its places: the
-// first free ones, in the order of the map. Those of a map that every slot takes from are
-// given for all slots of the grant; those that the job takes once, to its master.
+// giveThings chooses the elements of resource maps that a task gets at its places: the first free
+// ones, in the order of the map. Elements per slot are given for all slots of the grant, and
+// elements per job to the master task.
 func (s *State) giveThings(c *Category, grants []Grant) {
 	if !s.model.resourceMaps {
 		return
@@ -90,8 +90,8 @@ func (s *State) giveAt(c *Category, g *Grant, p Place, part portion) {
 	})
 }
 
-// Names returns the things of a grant by the names of their complexes, nil for none: those of
-// the queue instance first, then those of the host and of the cluster.
+// Names returns the elements of a grant by the names of their complexes, or nil if there are none:
+// first the queue instance's, then the host's and the cluster's.
 func (m *Model) Names(g *Grant) map[string][]string {
 	var names map[string][]string
 	for _, t := range g.Things {
@@ -104,11 +104,10 @@ func (m *Model) Names(g *Grant) map[string][]string {
 	return names
 }
 
-// SetNames reverts Names: it gives a task things by the names of their complexes, or by
-// the shortcuts, grant by grant. Of a complex that is a resource map at several places,
-// each place gets as many of its things as the task takes there. What is too much is given
-// at the host, which Admit does not allow. Names of complexes that do not exist are
-// returned, sorted.
+// SetNames is the reverse of Names: it gives elements to a task by the names or shortcuts of their
+// complexes, grant by grant. If a complex is a resource map at several places, each place gets as
+// many of its elements as the task takes there. Surplus elements are given at the host, which Admit
+// refuses. SetNames returns the names of complexes that do not exist, sorted.
 func (m *Model) SetNames(t *Running, names []map[string][]string) (unknown []string) {
 	left := make([]map[AttributeID][]string, len(t.Grants))
 	for i := range t.Grants {
@@ -149,7 +148,7 @@ func (m *Model) SetNames(t *Running, names []map[string][]string) (unknown []str
 	return slices.Compact(unknown)
 }
 
-// pickThings takes those out of a list that are in the map of a place.
+// pickThings takes the elements of a place's map out of a list.
 func (m *Model) pickThings(p Place, u *use, from map[AttributeID][]string, want int) (ids []string) {
 	names := m.named(p, u.attribute)
 	from[u.attribute] = slices.DeleteFunc(from[u.attribute], func(id string) bool {

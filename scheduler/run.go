@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// run is a scheduling run in progress. It books what it decides in the state, so that
-// the next job sees it, and takes all of it back in the end.
+// run is a scheduling run in progress. It books its decisions in the state, so that they affect the
+// next job, and undoes all of them at the end.
 type run struct {
 	matcher
 	decisions  *Decisions
@@ -24,14 +24,14 @@ type run struct {
 	owners     map[string]int // tasks that started, by owner
 	reserved   int            // reservations that were made
 	shunned    []bool         // by host, see shun
-	idle       bool           // no instance is left, and a job has been told so
+	idle       bool           // no instance is left, and a job has this reason
 	finder     *Job           // that job
-	asked      query          // about the task whose turn it is; here as it would need memory for each
+	asked      query          // for the current task; stored here to avoid an allocation for each
 	separated  bool           // see separate
 	postponed  []InstanceID   // instances that were dropped and may be reserved: full, or closed by a calendar
 	overloaded []InstanceID   // instances that tasks of this run have put into load alarm
 	unsorted   []HostID       // hosts whose load has changed since the order was sorted
-	stale      bool           // the order stays as it is, see forgetSorting
+	stale      bool           // the order must not change, see forgetSorting
 	shuffled   bool           // hosts have changed places since the last job was tried
 	displaced  bool           // hosts have changed places since the order was sorted; known where jobs may reserve
 	settled    bool           // see sortHosts
@@ -42,7 +42,7 @@ type run struct {
 	mixed      bool
 }
 
-// categoryRun is what the run has found out about a category.
+// categoryRun holds the run's results for a category.
 type categoryRun struct {
 	search   search
 	rejected bool
@@ -50,16 +50,16 @@ type categoryRun struct {
 	unreservable bool
 	// reservingSaid is set when the reasons have been found why it has to be later.
 	reservingSaid bool
-	barred        []bool // hosts that are ruled out for the category, as far as it was told
+	barred        []bool // hosts that a reason has ruled out for the category
 	reasons       []Reason
 	// unbookable are the places that would do, were it not for the size of its amounts.
 	unbookable []Reason
-	category   *Category // which so keeps its index while reasons are asked for
+	category   *Category // keeps the category's index while reasons may be requested
 }
 
-// Run executes one scheduling run: it decides which of the pending tasks start, and where.
-// The state is as before when it returns; what is decided is for the caller to do and
-// to tell the state (Start, SetSuspended).
+// Run executes one scheduling run: it decides which of the pending tasks start, and where. When it
+// returns, the state is unchanged; the caller carries out the decisions and reports them to the
+// state (Start, SetSuspended).
 func (s *State) Run(now int64) *Decisions {
 	s.quotas.usage.Settle()
 	r := s.newRun(now)
@@ -103,13 +103,13 @@ func (r *run) prepareOrder(conditions ...condition) {
 // undo restores the state to that before the run.
 func (r *run) undo() {
 	for _, task := range slices.Backward(r.started) {
-		// What could be added can be taken away.
+		// Amounts that could be added can be subtracted.
 		_ = r.bookTask(task, -1)
 	}
 }
 
-// dispatch takes one task after the other in the order of their priority, until there
-// are no more tasks or no more instances.
+// dispatch handles the tasks in the order of their priority, until there are no more tasks or no
+// more instances.
 func (r *run) dispatch(h *heads) {
 	if r.model.scheduler.MaxUJobs > 0 {
 		for _, l := range r.pending.list {
@@ -145,9 +145,8 @@ func (r *run) dispatch(h *heads) {
 	}
 }
 
-// tooFew reports that there are not so many free slots now, in all instances together: no
-// place of theirs has to be looked at. It says nothing about places in the future, or where
-// reasons are wanted.
+// tooFew reports whether all instances together have fewer free slots now, so that no place has to
+// be checked. It returns false for queries about the future or with reasons.
 func (r *run) tooFew(q *query, slots int) bool {
 	if !q.is(starting) || q.trace != nil {
 		return false
@@ -158,7 +157,7 @@ func (r *run) tooFew(q *query, slots int) bool {
 	return slots > r.free
 }
 
-// refused reports that nothing can come of any job of a category any more.
+// refused reports whether no job of a category can start in this run any more.
 func (r *run) refused(category int) bool {
 	if category >= len(r.categories) {
 		return false
@@ -167,8 +166,8 @@ func (r *run) refused(category int) bool {
 	return c != nil && c.rejected && (c.unreservable || r.reserved >= r.model.scheduler.MaxReservation)
 }
 
-// done reports that nothing can come of a head any more: its category has been refused,
-// and no reservation is to be made for any of its jobs.
+// done reports whether a head needs no further attempts: its category has been refused, and none of
+// its jobs needs a reservation.
 func (r *run) done(h *head) bool {
 	c := r.categoryState(h.job.Category)
 	return c.rejected && !r.mayReserve(h.job)
@@ -192,7 +191,7 @@ func (r *run) attempt(h *head) bool {
 		r.readmit()
 	}
 	if !c.rejected && !r.idle {
-		// Where nothing is left, the first job finds it out for all others.
+		// If nothing is left, the first job finds that out for all others.
 		if r.idle = r.order.count == 0; r.idle {
 			r.finder = h.job
 		}
@@ -214,7 +213,7 @@ func (r *run) attempt(h *head) bool {
 	return false
 }
 
-// keepFree reserves places for the first task of a head, if that is asked for.
+// keepFree reserves places for the first task of a head if its job requests that.
 func (r *run) keepFree(h *head) bool {
 	if !r.mayReserve(h.job) {
 		return false
@@ -238,9 +237,9 @@ func (r *run) ask(j *Job, m mode) query {
 	return query{job: j, category: j.Category, span: span{r.now, r.duration(j.Category)}, mode: m}
 }
 
-// startAnywhere starts the first task of a head if there is a place for it. Where its amounts
-// cannot be added to what is in use without loss, there is none: that is told, and a
-// serial job is given the next best place.
+// startAnywhere starts the first task of a head if there is a place for it. If the task's amounts
+// cannot be added exactly to the usage of the place, it records a problem, and tries the next best
+// place for a serial job.
 func (r *run) startAnywhere(h *head, c *categoryRun) bool {
 	r.asked = r.ask(h.job, starting)
 	for {
@@ -292,9 +291,9 @@ func (r *run) begin(h *head, start Start) error {
 	return nil
 }
 
-// refresh looks again at the hosts of a task that starts. Other hosts are not sorted again
-// even where the task changes what the whole cluster has; that it drops instances there is
-// seen to only for load values.
+// refresh updates the order for the hosts of a starting task. Other hosts are not sorted again even
+// if the task changes the resources of the whole cluster; instances there are dropped only because
+// of load values.
 func (r *run) refresh(grants []Grant) {
 	if r.globalLoadMoves() {
 		for h := range r.load {
@@ -338,11 +337,10 @@ func (r *run) dropUnusable(h HostID) {
 	}
 }
 
-// readmit takes back the instances that tasks of this run have put into load alarm. The
-// original does so where it looks for a place that may be reserved, and leaves them there for
-// all jobs that follow (tested). It takes back those, too, that a task of the run suspends by
-// subordination; we do not. They are at the end of its list until it is sorted, for which hosts
-// have to change places (tested).
+// readmit restores the instances that tasks of this run have put into load alarm. Grid Engine does
+// so when it looks for a place to reserve, and keeps them for all following jobs (tested). It also
+// restores instances that a task of the run suspends by subordination; readmit does not. They are
+// at the end of its list until it is sorted, for which hosts have to change places (tested).
 func (r *run) readmit() {
 	for _, id := range r.overloaded {
 		r.order.restore(id, r.load[r.model.instances[id].host], r.displaced)
@@ -365,7 +363,7 @@ func (r *run) globalLoadMoves() bool {
 // exhausted reports whether no instance is left. Then all jobs wait for the same reason.
 func (r *run) exhausted() bool {
 	if r.plan != nil {
-		return false // there may be something to reserve
+		return false // a reservation may be needed
 	}
 	if r.order.count > 0 {
 		return false
@@ -374,7 +372,7 @@ func (r *run) exhausted() bool {
 	return true
 }
 
-// advance goes to the next task of a job, or to the next job of its line.
+// advance moves to the next task of a job, or to the next job of its line.
 func (r *run) advance(h *head) bool {
 	if h.left--; h.left == 0 {
 		return r.nextInLine(h)
@@ -388,7 +386,7 @@ func (r *run) advance(h *head) bool {
 	return true
 }
 
-// nextInLine goes to the next job of a line that may start a task.
+// nextInLine moves to the next job of a line that may start a task.
 func (r *run) nextInLine(h *head) bool {
 	for len(h.rest) > 0 {
 		if r.enter(h, h.rest[0]) {
@@ -398,7 +396,7 @@ func (r *run) nextInLine(h *head) bool {
 	return false
 }
 
-// enter makes a job that of a head. It is false if none of its tasks may start.
+// enter makes j the job of a head. It returns false if none of its tasks may start.
 func (r *run) enter(h *head, j *Job) bool {
 	if len(h.rest) > 0 {
 		h.rest = h.rest[1:]

@@ -8,7 +8,7 @@ import (
 // ScheduleLine is a line of the schedule file (sched_conf(5), params, MONITOR): the present or
 // planned use of a resource by a task.
 type ScheduleLine struct {
-	Job, Task       uint32 // for an array job its task, else 1
+	Job, Task       uint32 // for an array job its task, otherwise 1
 	State           string // RUNNING, SUSPENDED, STARTING or RESERVING
 	Start, Duration int64
 	Level           byte // P, G, H or Q: environment, cluster, host, queue instance

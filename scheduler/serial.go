@@ -10,9 +10,9 @@ func (r *run) assign(q *query) (Start, bool) {
 	return r.findPlace(q)
 }
 
-// findPlace returns the walk from the cluster down to the queue instances. Without a trace it
-// decides. With one it also finds out why places are no good for the job: the same conditions in
-// the same order, but none is taken as known, and it goes on where a place has been found.
+// findPlace walks from the cluster down to the queue instances. Without a trace it only decides.
+// With a trace it also collects the reasons against each place: it checks the same conditions in
+// the same order, but uses no cached results, and continues after it has found a place.
 func (r *run) findPlace(q *query) (Start, bool) {
 	c := q.category
 	switch {
@@ -67,7 +67,7 @@ func (r *run) findSerial(q *query) InstanceID {
 	}
 }
 
-// findBest looks at all instances: the one with the fewest violations of soft requests.
+// findBest checks all instances and returns the one with the fewest violations of soft requests.
 func (r *run) findBest(q *query, s *search) InstanceID {
 	best, fewest := InstanceID(None), 0
 	for id := range r.candidates(q) {
@@ -96,14 +96,14 @@ func (r *run) findBest(q *query, s *search) InstanceID {
 	return best
 }
 
-// answer is what is found out about an instance and a serial job.
+// answer is the result of checking an instance for a serial job.
 type answer uint8
 
 const (
 	fits         answer = iota
-	refusedThere        // to all jobs of the category, for the rest of the run
-	fitsOthers          // of the category, but not this job; or the trace says that it is not looked at
-	fitsNowhere         // nor does the job fit into any instance behind it
+	refusedThere        // all jobs of the category, until the end of the run
+	fitsOthers          // other jobs of the category, but not this job; or the trace skips it
+	fitsNowhere         // the job does not fit into any later instance either
 )
 
 // tryInstance checks an instance and its host for one slot of a serial job.
@@ -135,8 +135,8 @@ func (r *run) unclean(j *Job, id InstanceID) bool {
 	return slices.Contains(j.Excluded, r.model.instances[id].host)
 }
 
-// staticallyFits is what can be said about an instance whatever runs. It is found out
-// once for each category, or anew for a trace.
+// staticallyFits reports whether an instance suits the job regardless of running jobs. The result
+// is cached for each category, but computed again for a trace.
 func (r *run) staticallyFits(q *query, id InstanceID) bool {
 	c := q.category
 	pe := PEID(None)
@@ -158,7 +158,7 @@ func (r *run) staticallyFits(q *query, id InstanceID) bool {
 	return c.static[id] == allowed
 }
 
-// instanceAllows checks what is fixed about a cluster queue, a host, and an instance.
+// instanceAllows checks the static conditions of a cluster queue, a host and an instance.
 func (r *run) instanceAllows(q *query, id InstanceID, pe PEID) bool {
 	i := &r.model.instances[id]
 	if !r.queueStatic(q, i.queue, q.category.minSlots()) {
@@ -168,8 +168,8 @@ func (r *run) instanceAllows(q *query, id InstanceID, pe PEID) bool {
 	return r.hostAllows(q, i.host) && r.instanceStatic(q, id, pe)
 }
 
-// hostAllows checks what is fixed about a host, and for a job, whether an earlier run of it is still
-// to be cleaned up there.
+// hostAllows checks the static conditions of a host, and whether an earlier run of the job still
+// has to be cleaned up there.
 func (r *run) hostAllows(q *query, host HostID) bool {
 	if q.job != nil && slices.Contains(q.job.Excluded, host) {
 		q.trace.skipHost(host)
@@ -190,10 +190,10 @@ const (
 	refused
 )
 
-// violations counts the soft requests that an instance does not meet (qsub(1), -soft): one
-// for each layer that has something else, and one where the queue does not have the
-// attribute and the layers above do not have what is requested. So what a host refuses
-// counts twice, and what nobody has once (tested).
+// violations counts the soft requests that an instance does not meet (qsub(1), -soft): one for each
+// layer with another value, and one if the queue does not have the attribute and the layers above
+// do not satisfy the request. So a request that a host violates counts twice, and one for an
+// attribute that no layer has counts once (tested).
 func (m *matcher) violations(c *Category, id InstanceID) int {
 	i := &m.model.instances[id]
 	n := 0

@@ -8,10 +8,9 @@ import (
 // sortHosts brings the order up to date. It is called when instances are about to be tried
 // for a job without soft requests, or for a serial one.
 //
-// A parallel job with soft requests leaves the instances in the order in which it would like
-// them (see sortForSoft). The original takes that for good for the jobs behind it until hosts
-// change places, unless no job has been tried yet that sorts, or that job has started
-// (tested).
+// A parallel job with soft requests leaves the instances in its preferred order (see sortForSoft).
+// Grid Engine keeps this order for later jobs until hosts change places, unless no sorting job has
+// been tried yet, or that job has started (tested).
 func (r *run) sortHosts() {
 	switch {
 	case r.order.tiers && (r.shuffled || !r.settled):
@@ -38,8 +37,8 @@ func (r *run) sortSerial() {
 }
 
 // sortForSoft sorts the instances for a parallel job with soft requests in an environment:
-// those of cluster queues that are no good for it come last, and of the others those first
-// that meet most of its requests.
+// instances of unsuitable cluster queues come last, and among the others, instances that meet most
+// of its requests come first.
 func (r *run) sortForSoft(q *query, pe PEID) {
 	const last = math.MaxInt32 - 1
 	c, open := q.category, r.openQueues(q.category, pe)
@@ -57,11 +56,10 @@ func (r *run) isSorted() { r.unsorted, r.stale, r.displaced = r.unsorted[:0], fa
 
 func (r *run) loadOf(id InstanceID) float64 { return r.load[r.model.instances[id].host] }
 
-// forgetSorting is called when a job has been tried. Where a parallel job has been refused
-// before any instance was tried, the original takes the order for sorted then, and does not
-// look at it again before a task that starts makes hosts change places once more (tested).
-// A parallel job for which places were looked for gives the hosts other numbers: behind it any
-// change of a load is one of places.
+// forgetSorting is called after a job has been tried. If a parallel job was refused before any
+// instance was tried, Grid Engine treats the order as sorted, and sorts again only when a starting
+// task makes hosts change places (tested). A parallel job for which places were searched renumbers
+// the hosts: after it, any change of a load counts as a change of places.
 func (r *run) forgetSorting() {
 	r.stale = r.stale || len(r.unsorted) > 0
 	r.shuffled, r.displaced = false, false

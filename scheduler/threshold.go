@@ -177,8 +177,8 @@ func (v *view) crossed(id InstanceID, t *threshold) (string, bool) {
 	return fmt.Sprintf("%s=%s %s %s %s", a.Name, shown, v.explainLoad(from, t.attribute, a), relop, t.text), true
 }
 
-// thresholdValue returns the value that a threshold is compared with: the host's, else the
-// cluster's, else the queue's. For a consumable it is the remaining amount.
+// thresholdValue returns the value that a threshold is compared with: the host's, otherwise the
+// cluster's, otherwise the queue's. For a consumable it is the remaining amount.
 func (v *view) thresholdValue(id InstanceID, host HostID, a AttributeID) (value.Value, HostID, bool) {
 	consumable := v.model.attributes[a].consumable()
 	if consumable && !v.reported {
@@ -298,9 +298,9 @@ func (r *run) suspendByThreshold() {
 	}
 }
 
-// suspendedItself reports whether a task is suspended other than with an instance in which it has
-// slots. If a parallel task is suspended only with the instance of one of its slaves, a threshold
-// of another instance can suspend it as well (tested).
+// suspendedItself reports whether a task is suspended for another reason than the suspension of an
+// instance in which it has slots. If a parallel task is suspended only with the instance of one of
+// its slaves, a threshold of another instance can suspend it as well (tested).
 func (s *State) suspendedItself(t *Running) bool {
 	with := Suspension(0)
 	for _, g := range t.Grants {

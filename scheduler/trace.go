@@ -6,19 +6,19 @@ import (
 	"github.com/execd-project/execd/scheduler/quota"
 )
 
-// trace is what a walk finds out beside its answer: why a job cannot run, place by place, in the
-// order in which it was found out. Where a cluster queue, a host or a quota is the cause, that is
-// said once, and the places that it rules out are not looked at again. The methods that only note
-// something do nothing for nil, which is the trace of a query for the answer alone.
+// trace collects the reasons of a walk: why a job cannot run, place by place, in the order of their
+// discovery. If a cluster queue, a host or a quota is the cause, it has one reason, and the places
+// that it rules out are not checked again. A nil trace belongs to a query without reasons; methods
+// that only record do nothing for it.
 type trace struct {
 	reasons []Reason
 
 	queues  []bool
 	hosts   []bool
-	barred  []bool // hosts that are ruled out whatever is free there
+	barred  []bool // hosts that are ruled out regardless of free resources
 	sorted  []bool // hosts that a quota rules out
 	perHost int    // slots that a parallel job needs on each host that it uses
-	// quotas is what quotas leave to a parallel job; nil until it is looked at.
+	// quotas holds the slots that quotas allow to a parallel job; nil until it is needed.
 	quotas *slotQuotas
 }
 
@@ -28,7 +28,7 @@ func newTrace(m *Model) *trace {
 	return t
 }
 
-// lookAgain forgets which places are ruled out: those of another parallel environment may be others.
+// lookAgain clears the ruled-out places, because they may differ for another parallel environment.
 func (t *trace) lookAgain(m *Model) {
 	n := len(m.hosts)
 	t.queues, t.hosts, t.barred, t.sorted = make([]bool, len(m.queues)), make([]bool, n), make([]bool, n), make([]bool, n)
@@ -45,7 +45,7 @@ func (t *trace) said() int {
 
 func (t *trace) add(r Reason) { t.reasons = append(t.reasons, r) }
 
-// skips reports whether an instance need not be looked at.
+// skips reports whether an instance need not be checked.
 func (t *trace) skips(i *instanceModel) bool {
 	return t != nil && (t.queues[i.queue] || t.hosts[i.host] || t.sorted[i.host])
 }
@@ -62,7 +62,7 @@ func (t *trace) skipHost(id HostID) {
 	}
 }
 
-// bar rules a host out whatever is free there.
+// bar rules a host out regardless of free resources.
 func (t *trace) bar(id HostID) {
 	if t != nil {
 		t.hosts[id], t.barred[id] = true, true
@@ -87,8 +87,8 @@ func (t *trace) quotasOnce() []Reason {
 }
 
 // exceeds returns the answer for an instance at which a serial job does not fit into a quota. The
-// quota may rule out more: for the decision wherever it does not fit either, and for the reasons
-// the places at which the original does not look any more.
+// quota may rule out further places: for the decision, all places where the job does not fit for
+// the same reason; for the reasons, the places that Grid Engine does not check any more.
 func (q *query) exceeds(f *quota.Failure, i *instanceModel) answer {
 	everywhere := f.Everywhere
 	if t := q.trace; t != nil {

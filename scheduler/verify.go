@@ -2,21 +2,21 @@ package scheduler
 
 import "slices"
 
-// Verification is what -w of qsub(1) compares a job with.
+// Verification is the kind of cluster with which -w of qsub(1) compares a job.
 type Verification int
 
 // The views of the cluster.
 const (
-	// EmptyCluster is the cluster without any jobs and load, whatever the state of its
-	// queues: could the job ever run (-w e, -w w, -w v)?
+	// EmptyCluster is the cluster without jobs and load, ignoring the states of its queues: it
+	// answers whether the job could ever run (-w e, -w w, -w v).
 	EmptyCluster Verification = iota
 	// AsItIs is the cluster at the moment: could the job run now (-w p)?
 	AsItIs
 )
 
-// Verify reports whether a job could run, and if not, or if some places are no good for it,
-// why (qsub(1), -w). The state is as before when it returns. A job that Enqueue refuses cannot
-// run, without a reason.
+// Verify reports whether a job could run, and the reasons against the places where it cannot
+// (qsub(1), -w). It does not change the state. A job that Enqueue refuses cannot run, and has no
+// reasons.
 func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, ok bool) {
 	if s.checkJob(j) != nil {
 		return nil, false
@@ -27,7 +27,7 @@ func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, o
 		r.empty = true
 		r.load = make([]float64, len(s.model.hosts))
 		r.order = newOrder(s, s.byNumber(), s.byNumber(), r.load)
-		r.order.base = s.byNumber() // nobody sorts here: seq_no has no meaning
+		r.order.base = s.byNumber() // there is no sorting here: seq_no has no effect
 	} else {
 		r.planAhead()
 		r.prepareOrder(r.conditions()...) // full ones are like others that do not fit (tested)
@@ -40,8 +40,8 @@ func (s *State) Verify(j *Job, how Verification, now int64) (reasons []Reason, o
 	return append(reasons, r.explain(q).quotasOnce()...), ok
 }
 
-// explainDropped returns which instances cannot be used now. A cluster queue that the job
-// could not use in any case is told for all of its instances.
+// explainDropped returns the reasons why instances cannot be used now. A cluster queue that the job
+// can never use has one reason for all of its instances.
 func (r *run) explainDropped(q query) []Reason {
 	var dropped []Reason
 	q.trace = newTrace(r.model)
@@ -77,7 +77,7 @@ func (s *State) byNumber() []InstanceID {
 	return all
 }
 
-// byModification returns all instances, those that were modified longest ago first.
+// byModification returns all instances, the least recently modified first.
 func (s *State) byModification() []InstanceID {
 	all := s.byNumber()
 	slices.SortFunc(all, func(a, b InstanceID) int { return int(s.instances[a].order - s.instances[b].order) })

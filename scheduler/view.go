@@ -7,19 +7,19 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Kind is where a value comes from, in the letters of qstat -F.
+// Kind is the source of a value, as a letter of qstat -F.
 type Kind byte
 
 // The kinds.
 const (
 	Fixed         Kind = 'f' // configured
 	Load          Kind = 'l' // reported
-	CorrectedLoad Kind = 'L' // reported, and corrected for jobs that started a moment ago
-	Consumable    Kind = 'c' // what is left
+	CorrectedLoad Kind = 'L' // reported, and corrected for recently started jobs
+	Consumable    Kind = 'c' // the remaining amount
 )
 
-// view is a state as a decision sees it at a time: load values are corrected for jobs
-// that have started a moment ago, and capacities for what others than jobs use up.
+// view is the state as used for decisions at a time: load values are corrected for recently started
+// jobs, and capacities for usage by other processes than jobs.
 type view struct {
 	*State
 	now int64
@@ -28,15 +28,15 @@ type view struct {
 	empty bool
 	// unscaled sees loads as they are reported, without load_scaling.
 	unscaled bool
-	// reported sees alarms for what hosts report and for nothing else, see Admit.
+	// reported restricts load alarms to reported values, see Admit.
 	reported bool
-	// planned is set where diagrams say what is in use when; bookings are left out then.
+	// planned says that diagrams hold the future usage; current bookings are then ignored.
 	planned bool
-	// correction is the load correction of each host in hundredths, whole numbers as in
-	// the original: about the slots that were taken a moment ago. That of the cluster stands at the end.
+	// correction is the load correction of each host in hundredths, as whole numbers like in Grid
+	// Engine: roughly the recently taken slots. The last element is the cluster's.
 	correction []float64
-	// reduced is by how much less there is of a consumable than is configured, by
-	// attribute and host; nil for attributes that nobody reports.
+	// reduced is the amount by which a consumable is smaller than configured, by attribute and
+	// host; nil for attributes that no host reports.
 	reduced [][]float64
 }
 
@@ -54,10 +54,10 @@ func (v *view) whenEmpty() *view {
 	return &empty
 }
 
-// correct computes the load correction: each task that is not suspended adds its slots to
-// its hosts, less and less until load_adjustment_decay_time is over (sched_conf(5),
-// job_load_adjustments). With its queue a task is suspended where the instance of its
-// master is; those of the slaves do not matter (tested).
+// correct computes the load correction: each task that is not suspended adds its slots to its
+// hosts, with a weight that decreases until load_adjustment_decay_time is over (sched_conf(5),
+// job_load_adjustments). A task counts as suspended with its queue only if the instance of its
+// master task is suspended; the instances of slaves do not matter (tested).
 func (v *view) correct() {
 	m := v.model
 	decay := m.scheduler.LoadAdjustmentDecayTime.Seconds()
@@ -188,9 +188,9 @@ func (m *Model) builtin(q *variant, a AttributeID) (value.Value, bool) {
 	return value.Value{}, false
 }
 
-// reduce finds the consumables of hosts of which a load value says that less is left
-// than the bookings do: others than jobs use it up. The capacity is taken down to what
-// is left by the load value, once in a run.
+// reduce finds the consumables of hosts for which a load value reports less than the bookings
+// leave, because other processes use them. It reduces their capacity to fit the load value, once in
+// a run.
 func (v *view) reduce() {
 	m := v.model
 	for a := range m.attributes {
@@ -219,9 +219,9 @@ func (v *view) reduce() {
 	}
 }
 
-// at returns the value of an attribute at a place: what is configured there, what is left
-// of it, or what is reported, whichever is the most restrictive (complex(5), overriding
-// attributes). It is invalid where the place does not have the attribute.
+// at returns the value of an attribute at a place: the configured value, the remaining amount, or
+// the reported value, whichever is the most restrictive (complex(5), overriding attributes). It is
+// invalid if the place does not have the attribute.
 func (v *view) at(p Place, a AttributeID) (value.Value, Kind) {
 	attribute := &v.model.attributes[a]
 	result, ok := v.configuredAt(p, a)
@@ -274,7 +274,7 @@ func stricter(r value.Relop, a, b value.Value) bool {
 	return a.Number() < b.Number()
 }
 
-// Resource is the value of an attribute and where it comes from.
+// Resource is the value of an attribute and its source.
 type Resource struct {
 	Attribute AttributeID
 	Value     value.Value
@@ -282,8 +282,8 @@ type Resource struct {
 	Kind      Kind
 }
 
-// over combines the layers for what shows one value only, the load formula and
-// thresholds: a lower layer counts where it is more restrictive.
+// over combines the layers for the load formula and thresholds, which use a single value: a lower
+// layer counts if it is more restrictive.
 func (v *view) over(a AttributeID, places ...Place) (Resource, bool) {
 	r := Resource{Attribute: a}
 	relop := v.model.attributes[a].Relop

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// State is what a calendar makes of a queue.
+// State is the effect of a calendar on a queue.
 type State uint8
 
 // The states of calendar_conf(5).
 const (
 	On        State = iota
-	Off             // disabled: no job starts, those that run go on
-	Suspended       // and those that run are suspended
+	Off             // disabled: no job starts, running jobs continue
+	Suspended       // no job starts, running jobs are suspended
 )
 
 // String returns the keyword of the state.
@@ -39,7 +39,7 @@ type Calendar struct {
 
 const daySeconds = 24 * 3600
 
-// entry is one of the entries of a year or week, which stand side by side.
+// entry is one of the entries of a year or week; their order does not matter.
 type entry struct {
 	days     []span // days since 1970; of a year, nil for all
 	weekdays uint8  // 1<<time.Weekday; of a week
@@ -91,7 +91,7 @@ func sorted(list []int) []int {
 	return slices.Compact(list)
 }
 
-// Year returns the attribute year as it was written, with single blanks: what qconf prints.
+// Year returns the attribute year as it was written, with single blanks, as qconf prints it.
 func (c *Calendar) Year() string { return c.yearText }
 
 // Week returns the attribute week as it was written, with single blanks.
@@ -99,13 +99,12 @@ func (c *Calendar) Week() string { return c.weekText }
 
 // State returns the state at a time, which is looked up in a time zone.
 //
-// Entries of the year that contain the time decide; if there is none, entries of the
-// week that contain it; if there is none either, it is On. Of several, on has
-// precedence over suspended, and suspended over off (calendar_conf(5), SEMANTICS).
-// The manual has it that the week is not looked at on a day that an entry of the year
-// names; in the original it is, at the times that the entry does not. What the original
-// makes of entries that begin at midnight is not followed: once their last time of a day
-// is over they hold until midnight, if they name the next day, too.
+// Entries of the year that contain the time decide; if there is none, entries of the week that
+// contain it; if there is none either, it is On. Of several, on has precedence over suspended, and
+// suspended over off (calendar_conf(5), SEMANTICS). According to the manual, the week does not
+// count on a day that an entry of the year names; in Grid Engine it does, at the times that the
+// entry does not name. One behaviour of Grid Engine is not reproduced: entries that begin at
+// midnight hold after their last time of a day until midnight if they also name the next day.
 func (c *Calendar) State(t time.Time, zone *time.Location) State {
 	if c == nil {
 		return On
@@ -156,9 +155,8 @@ func (c *Calendar) on(day, second int) State {
 	return On
 }
 
-// settled is the number of days after which a state that has not changed will not do
-// so by itself: a week, and another one, because an hour of the first may have been
-// left out when the clocks were put forward.
+// settled is the number of days after which an unchanged state will never change again: two weeks,
+// because a change to summer time may have skipped an hour of the first week.
 const settled = 15
 
 // Next returns when the state changes next after a time, and the new state. ok is false
@@ -194,7 +192,7 @@ func (c *Calendar) Next(t time.Time, zone *time.Location) (at time.Time, to Stat
 	}
 }
 
-// search is a search for a state other than before.
+// search is a search for the next change of the state.
 type search struct {
 	c          *Calendar
 	before     State
@@ -209,8 +207,7 @@ const (
 	never
 )
 
-// period searches a period without a change of the zone, in local time: behind from,
-// and before end.
+// period searches a period without a change of the zone, in local time: after from and before end.
 func (s *search) period(from, end int64) (at int64, to State, o outcome) {
 	day, second := split(from)
 	for ; ; day, second = day+1, 0 {

@@ -3,8 +3,7 @@
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// It knows neither queues nor what a state does to their jobs, and it has no clock:
-// time and time zone are arguments.
+// It does not use queues or jobs, and it has no clock: time and time zone are arguments.
 //
 // It is pure. Calendars are immutable and may be used from any goroutine.
 package calendar

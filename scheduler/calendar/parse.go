@@ -141,7 +141,7 @@ func parseTime(text string) (int, error) {
 	return seconds, nil
 }
 
-// number reads decimal digits. What is too long for any day or year is not a number.
+// number reads decimal digits. Text that is too long for any day or year is not a number.
 func number(s string) (int, bool) {
 	if s == "" {
 		return 0, false
@@ -210,8 +210,8 @@ func parseYearDays(e *entry, text string) error {
 		case last.before(first):
 			return fmt.Errorf("%q ends before it begins", item)
 		}
-		// A day that does not exist, as in 1.2.2026-31.2.2026, ends the range with
-		// the last one that does. Alone, it is not a day.
+		// A day that does not exist, as in 1.2.2026-31.2.2026, ends the range at the last existing
+		// day. Alone, it is not a day.
 		e.days = append(e.days, span{first.number(false), last.number(true)})
 	}
 	return nil
@@ -223,8 +223,8 @@ func (d date) before(o date) bool {
 	return d.year < o.year || d.year == o.year && (d.month < o.month || d.month == o.month && d.day < o.day)
 }
 
-// number returns the day as a number. For one that does not exist it is the number of the
-// one before or behind it.
+// number returns the day as a number. For a day that does not exist it is the number of the
+// previous or the next day.
 func (d date) number(before bool) int {
 	if next := dayNumber(d.year, d.month+1, 1); dayNumber(d.year, d.month, d.day) >= next {
 		if before {

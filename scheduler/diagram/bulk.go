@@ -14,8 +14,8 @@ type change struct {
 	each  float64
 }
 
-// AddAll books all, which takes n log n where Add one by one takes n for each. The
-// diagram stays as it is after an error: see value.Amount.Add.
+// AddAll adds n bookings in a time of order n log n, while n calls of Add take order n squared.
+// After an error the diagram is unchanged: see value.Amount.Add.
 func (d *Diagram) AddAll(bookings []Booking) error {
 	changes := make([]change, 0, 2*len(bookings))
 	for _, b := range bookings {

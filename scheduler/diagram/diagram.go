@@ -8,15 +8,13 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Forever is the end of what has no end, and later than every other time. A time
-// is in seconds since 1970, and none is before that.
+// Forever is the end of bookings without an end, and later than every other time. Times are Unix
+// seconds, and never negative.
 //
-// It does not come, unlike the 2^32-1 that the original has in its place: nothing is
-// reserved for it.
+// Grid Engine uses 2^32-1 instead, which is an actual time. Nothing is reserved for Forever.
 const Forever int64 = math.MaxInt64
 
-// End returns the time at which something ends that lasts for so many seconds. It is
-// Forever if there is no such time.
+// End returns start plus seconds, or Forever if that is too large.
 func End(start, seconds int64) int64 {
 	if seconds > Forever-max(start, 0) {
 		return Forever
@@ -24,26 +22,24 @@ func End(start, seconds int64) int64 {
 	return start + seconds
 }
 
-// Booking is that so many slots have as much each from a time on and until
-// another one, at which they no longer do. One that is over before it begins is
-// nothing.
+// Booking is the use of an amount by each of a number of slots, from a start time until an end
+// time, which is not included. A booking that ends before it starts has no effect.
 type Booking struct {
 	From, Until int64
 	Slots       int
 	Each        float64
 }
 
-// Diagram is how much is in use over time. The zero Diagram is that nothing ever is,
-// and so is a nil one, which may be asked and not changed.
+// Diagram is the use of a resource over time. The zero Diagram is empty, and so is a nil one, which
+// supports queries but no changes.
 //
-// Amounts are exact (see value.Amount): what was added and taken away has left no
-// trace, in whatever order.
+// Amounts are exact (see value.Amount): bookings that were added and removed again, in any order,
+// leave no difference.
 type Diagram struct {
-	// steps are in the order of time. Before the first one nothing is in use. The
-	// amounts of two in a row differ, and that of the first is not nothing: so there
-	// is one way only to write down what is in use.
+	// steps are sorted by time. Before the first one nothing is in use. Neighbouring steps differ
+	// in their amounts, and the first amount is not zero: so the representation is unique.
 	steps []step
-	since int64 // what was before is forgotten
+	since int64 // earlier steps have been forgotten
 }
 
 // step is how much is in use until the next one.
@@ -52,7 +48,7 @@ type step struct {
 	used value.Amount
 }
 
-// Add books. The diagram stays as it is after an error: see value.Amount.Add.
+// Add adds a booking. After an error the diagram is unchanged: see value.Amount.Add.
 func (d *Diagram) Add(b Booking) error {
 	b.From = max(b.From, d.since)
 	if b.From >= b.Until || b.Slots == 0 || b.Each == 0 {
@@ -64,7 +60,7 @@ func (d *Diagram) Add(b Booking) error {
 	for i := first; i < end; i++ {
 		if err = d.steps[i].used.Add(b.Slots, b.Each); err != nil {
 			for i--; i >= first; i-- {
-				_ = d.steps[i].used.Sub(b.Slots, b.Each) // Back to what was there is exact.
+				_ = d.steps[i].used.Sub(b.Slots, b.Each) // Returning to the earlier amount is exact.
 			}
 			break
 		}
@@ -75,8 +71,8 @@ func (d *Diagram) Add(b Booking) error {
 	return err
 }
 
-// Remove takes back a booking that was added. The diagram stays as it is after an
-// error: see value.Amount.Add.
+// Remove removes a booking that was added. After an error the diagram is unchanged: see
+// value.Amount.Add.
 func (d *Diagram) Remove(b Booking) error {
 	b.Each = -b.Each
 	return d.Add(b)
@@ -98,8 +94,8 @@ func (d *Diagram) covering(at int64) int {
 	return low - 1
 }
 
-// split sees to it that there is a step at a time, and returns its index. Forever
-// has none, and is behind the last.
+// split ensures that there is a step at a time, and returns its index. Forever has no step; its
+// index is after the last one.
 func (d *Diagram) split(at int64) int {
 	if at == Forever {
 		return len(d.steps)
@@ -130,8 +126,8 @@ func (d *Diagram) merge(i int) {
 	}
 }
 
-// Max returns the most that is in use at a time and from then on until another one. Of
-// an empty period it is what is in use when it begins.
+// Max returns the maximum amount in use from a time until another one, which is not included. For
+// an empty period it is the amount at its beginning.
 func (d *Diagram) Max(from, until int64) value.Amount {
 	var most value.Amount
 	i := d.covering(from)
@@ -171,19 +167,18 @@ func (d *Diagram) MaxSince(from, until int64) (most value.Amount, since int64) {
 	return most, min(since, from)
 }
 
-// Fits reports whether a booking can be added such that no more than the capacity is
-// in use as long as it lasts. It is asked about the moment at which it begins even if
-// it does not last.
+// Fits reports whether a booking can be added without exceeding the capacity at any time of the
+// booking. For a booking without a duration it checks the moment of its start.
 func (d *Diagram) Fits(capacity float64, b Booking) bool {
 	return d.Max(b.From, b.Until).Fits(capacity, b.Slots, b.Each)
 }
 
-// Earliest returns the time from which on so many slots can have as much each out of a
-// capacity, for as long as they like: the last time at which what is in use falls
-// low enough, or now if it falls no more. It is Forever if there is none.
+// Earliest returns the earliest time from which slots can each use an amount of a capacity without
+// a time limit: the last time at which the use falls low enough, or now if it is low enough
+// already. It is Forever if there is no such time.
 //
-// An earlier gap that would be long enough is not looked for, as in the original.
-// What fits into gaps starts in them when they are there (Fits).
+// As in Grid Engine, it does not look for earlier gaps. Jobs that fit into a gap start when the gap
+// has come (Fits).
 func (d *Diagram) Earliest(capacity float64, now int64, slots int, each float64) int64 {
 	var nothing value.Amount
 	if !nothing.Fits(capacity, slots, each) {
@@ -199,7 +194,7 @@ func (d *Diagram) Earliest(capacity float64, now int64, slots int, each float64)
 	return now
 }
 
-// after returns the steps behind an index.
+// after returns the steps after an index.
 func (d *Diagram) after(i int) []step {
 	if d == nil {
 		return nil
@@ -207,8 +202,8 @@ func (d *Diagram) after(i int) []step {
 	return d.steps[max(i+1, 0):]
 }
 
-// Forget forgets what was before a time. What began before and goes on is now in
-// use from then on; it can be taken back as it was added.
+// Forget removes the part of the diagram before a time. Bookings that began earlier and continue
+// can still be removed as they were added.
 func (d *Diagram) Forget(before int64) {
 	if before <= d.since {
 		return
@@ -234,8 +229,8 @@ func (d *Diagram) Clone() *Diagram {
 	return &Diagram{steps: slices.Clone(d.steps), since: d.since}
 }
 
-// Steps returns the times at which what is in use changes, in their order, and what is
-// in use from then on. Before the first nothing is.
+// Steps returns the times at which the use changes, in order, each with the amount in use from then
+// on. Before the first one nothing is in use.
 func (d *Diagram) Steps() iter.Seq2[int64, value.Amount] {
 	return func(yield func(int64, value.Amount) bool) {
 		for _, s := range d.after(-1) {

@@ -2,13 +2,11 @@ package diagram
 
 import "iter"
 
-// Events returns the times behind a given one at which anything changes in any of the
-// diagrams, the last one first and each once. The diagrams may not be changed
-// meanwhile.
+// Events returns the times after a given one at which any of the diagrams changes, the last one
+// first and each once. The diagrams must not be changed meanwhile.
 //
-// The start of a parallel job is looked for among them: at the last one all that
-// will ever be free is free, and the search goes back in time for as long as the job
-// can start.
+// The search for the start of a parallel job uses them: it begins at the last one, at which
+// everything is free that ever will be, and goes back in time as long as the job can start.
 func Events(after int64, diagrams iter.Seq[*Diagram]) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		var h tails
@@ -36,7 +34,7 @@ func Events(after int64, diagrams iter.Seq[*Diagram]) iter.Seq[int64] {
 	}
 }
 
-// tail is what is left of a diagram, which is not nothing, and when its last step is.
+// tail is the non-empty remainder of a diagram, with the time of its last step.
 type tail struct {
 	end   int64
 	steps []step
@@ -45,7 +43,7 @@ type tail struct {
 // tails is a heap with the one on top that ends last.
 type tails []tail
 
-// sink puts an element in its place below itself.
+// sink moves an element down to its place.
 func (h tails) sink(i int) {
 	for {
 		child := 2*i + 1

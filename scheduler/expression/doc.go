@@ -4,9 +4,8 @@
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// An expression is compiled once and matched often: matching does not allocate.
-// It knows neither complexes nor queues; which host is in which host group it
-// is told by its caller.
+// An expression is compiled once and matched often: matching does not allocate. The package does
+// not use complexes or queues; the caller tells it which hosts belong to a host group.
 //
-// It is pure. What it returns is immutable and may be used from any goroutine.
+// It is pure. All results are immutable and may be used by several goroutines.
 package expression

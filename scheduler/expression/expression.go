@@ -18,9 +18,8 @@ const (
 // maxLength is the longest text that the original takes as an expression.
 const maxLength = 2047
 
-// Expression is a compiled wildcard expression (sge_types(5), expression). A nil
-// one matches nothing, which is what an expression with an error means to the
-// original wherever it gets past submission.
+// Expression is a compiled wildcard expression (sge_types(5), expression). A nil one matches
+// nothing. Grid Engine treats invalid expressions this way if the submission does not refuse them.
 type Expression struct {
 	text  string
 	nodes []node // the root comes last
@@ -57,8 +56,8 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("cannot read the expression %q: %s at position %d", e.Text, e.Problem, e.Position)
 }
 
-// Compile reads an expression on names of a kind other than Host, or on host
-// names of a cluster that does not know about domains.
+// Compile reads an expression on names of a kind other than Host, or on host names of a cluster
+// without domains.
 func Compile(kind Kind, text string) (*Expression, error) {
 	return compile(kind, HostNames{}, text)
 }
@@ -89,8 +88,7 @@ func compile(kind Kind, hosts HostNames, text string) (*Expression, error) {
 	return e, nil
 }
 
-// Plain reports whether a text is one name, as it has no character that means something in
-// an expression.
+// Plain reports whether a text is a single name: it has no special character of expressions.
 func Plain(text string) bool { return !strings.ContainsAny(text, "!|&()*?[]") }
 
 // word returns the node of a single pattern or name.
@@ -142,8 +140,8 @@ func (e *Expression) equal(name, value string) bool {
 	}
 }
 
-// Name returns the only value that the expression matches, as it is compared, if
-// the expression is a plain name. Who has an index of names need not try all.
+// Name returns the only value that the expression matches, in the form for comparisons, if the
+// expression is a plain name. A caller with an index of names need not try all names.
 func (e *Expression) Name() (name string, ok bool) {
 	if e == nil || len(e.nodes) != 1 || e.nodes[0].op != opName {
 		return "", false

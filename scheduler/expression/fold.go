@@ -2,8 +2,7 @@ package expression
 
 import "strings"
 
-// Letters are folded as the C locale does it, in which the original runs: those
-// of ASCII only.
+// Only ASCII letters are folded, as in the C locale, in which Grid Engine runs.
 
 func lowerByte(c byte) byte {
 	if 'A' <= c && c <= 'Z' {
@@ -60,7 +59,7 @@ func (h HostNames) Normalize(name string) string {
 	return name
 }
 
-// equal compares a normalized name with one as it stands somewhere.
+// equal compares a normalized name with one that is not normalized.
 func (h HostNames) equal(normalized, name string) bool {
 	dot := strings.IndexByte(name, '.')
 	switch {

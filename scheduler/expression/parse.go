@@ -1,16 +1,14 @@
 package expression
 
-// The grammar of the original. It is stricter than that of sge_types(5), which
-// would allow anything to follow a parenthesis, and gives the terminals
-// precedence over everything: they can be neither quoted nor escaped, nor stand
-// inside of brackets ("lx2[4|6]-amd64" is "lx2[4" or "6]-amd64").
+// The grammar of Grid Engine. It is stricter than the one in sge_types(5), which allows any text
+// after a parenthesis. Its terminals take precedence over everything: they can be neither quoted
+// nor escaped, and they end bracket expressions ("lx2[4|6]-amd64" means "lx2[4" or "6]-amd64").
 //
 //	or     = and { "|" and }
 //	and    = simple { "&" simple }
 //	simple = "!" simple | "(" or ")" | word
 //
-// A word goes on until the next terminal or blank; blanks separate words and
-// are skipped otherwise.
+// A word ends at the next terminal or blank. Blanks separate words and have no other meaning.
 
 type token uint8
 

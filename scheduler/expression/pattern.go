@@ -15,7 +15,7 @@ type Pattern struct {
 	literal  string // of the kinds with a literal part
 }
 
-// patternKind separates the patterns that nearly everybody writes from the rest.
+// patternKind separates the most common patterns from all others.
 type patternKind uint8
 
 const (
@@ -122,8 +122,7 @@ func (p *Pattern) classify() {
 	}
 }
 
-// PlainPattern reports whether a pattern matches nothing but itself, as it has no character
-// that means something.
+// PlainPattern reports whether a pattern matches only itself, because it has no special character.
 func PlainPattern(text string) bool { return !strings.ContainsAny(text, `*?[\`) }
 
 // Match reports whether the pattern matches the whole of s.
@@ -141,8 +140,8 @@ func (p *Pattern) Match(s string) bool {
 	case suffix:
 		return len(s) >= len(p.literal) && p.same(s[len(s)-len(p.literal):])
 	}
-	// A later * can take over what an earlier one has taken, so only the last
-	// one has to be remembered.
+	// A later * can match everything that an earlier one has matched, so it suffices to remember
+	// the last one.
 	at, next := 0, 0 // in the elements and in s
 	retryAt, retryNext := -1, 0
 	for next < len(s) {

@@ -17,12 +17,12 @@ type HostReference struct {
 	group      bool
 }
 
-// CompileHostReference reads an expression on the names of hosts, or, if it begins
-// with "@", on those of host groups.
+// CompileHostReference reads an expression on the names of hosts, or, if it begins with "@", on the
+// names of host groups.
 //
-// The "@" is part of the first name only: "@a|b" is the group @a or a group that
-// is called "b", which none is. The names of host groups are compared like those
-// of hosts: case does not matter, but they have no domain.
+// The "@" is part of the first name only: "@a|b" means the group @a or a group named "b", which
+// cannot exist. The names of host groups are compared like host names, ignoring case, but without
+// domains.
 func CompileHostReference(hosts HostNames, text string) (*HostReference, error) {
 	if text == "" || text == "@" {
 		return nil, fmt.Errorf("cannot read the host reference %q: it is empty, expected a host, @group or an expression on either", text)
@@ -38,8 +38,8 @@ func CompileHostReference(hosts HostNames, text string) (*HostReference, error) 
 	return &HostReference{expression: e, group: group}, nil
 }
 
-// Match reports whether the reference means a host. groups is asked only if the
-// reference is about host groups.
+// Match reports whether the reference matches a host. groups is only used if the reference is about
+// host groups.
 func (r *HostReference) Match(host string, groups Groups) bool {
 	if r == nil {
 		return false
@@ -64,18 +64,17 @@ func (r *HostReference) Expression() *Expression {
 // String returns the reference as it was written.
 func (r *HostReference) String() string { return r.Expression().String() }
 
-// QueueReference is a wc_queue of sge_types(5): an expression on cluster queues,
-// wc_cqueue, alone or with one on hosts, wc_cqueue@wc_host, or on host groups,
-// wc_cqueue@@wc_hostgroup. It is what -q and -masterq of sge_submit(1) take. A nil
-// one matches nothing.
+// QueueReference is a wc_queue of sge_types(5): an expression on cluster queues, wc_cqueue, alone
+// or with one on hosts, wc_cqueue@wc_host, or on host groups, wc_cqueue@@wc_hostgroup. It is the
+// argument of -q and -masterq of sge_submit(1). A nil one matches nothing.
 type QueueReference struct {
 	text  string
 	queue *Expression
 	at    *HostReference // nil for all hosts
 }
 
-// CompileQueueReference reads a queue reference. It needs a part before the "@",
-// and one behind it: without, the original matches nothing.
+// CompileQueueReference reads a queue reference. It requires a part before the "@" and a part after
+// it: otherwise Grid Engine matches nothing.
 func CompileQueueReference(hosts HostNames, text string) (*QueueReference, error) {
 	queue, host, hasHost := strings.Cut(text, "@")
 	if queue == "" || hasHost && (host == "" || host == "@") {
@@ -94,12 +93,12 @@ func CompileQueueReference(hosts HostNames, text string) (*QueueReference, error
 	return r, nil
 }
 
-// MatchQueue reports whether the reference means some instance of a cluster queue.
+// MatchQueue reports whether the reference can match an instance of a cluster queue.
 func (r *QueueReference) MatchQueue(queue string) bool {
 	return r != nil && r.queue.Match(queue)
 }
 
-// Match reports whether the reference means the instance of a queue at a host.
+// Match reports whether the reference matches the instance of a queue on a host.
 func (r *QueueReference) Match(queue, host string, groups Groups) bool {
 	return r.MatchQueue(queue) && (r.at == nil || r.at.Match(host, groups))
 }
@@ -107,7 +106,7 @@ func (r *QueueReference) Match(queue, host string, groups Groups) bool {
 // Queue returns the part before the "@".
 func (r *QueueReference) Queue() *Expression { return r.queue }
 
-// Host returns the part behind the "@", nil if there is none.
+// Host returns the part after the "@", or nil if there is none.
 func (r *QueueReference) Host() *HostReference { return r.at }
 
 // String returns the reference as it was written.
@@ -118,11 +117,11 @@ func (r *QueueReference) String() string {
 	return r.text
 }
 
-// QueueList is a wc_queue_list of sge_types(5). It means what any of its elements
-// means; an empty one means nothing.
+// QueueList is a wc_queue_list of sge_types(5). It matches what any of its elements matches; an
+// empty list matches nothing.
 type QueueList []*QueueReference
 
-// MatchQueue reports whether the list means some instance of a cluster queue.
+// MatchQueue reports whether the list can match an instance of a cluster queue.
 func (l QueueList) MatchQueue(queue string) bool {
 	for _, r := range l {
 		if r.MatchQueue(queue) {
@@ -132,7 +131,7 @@ func (l QueueList) MatchQueue(queue string) bool {
 	return false
 }
 
-// Match reports whether the list means the instance of a queue at a host.
+// Match reports whether the list matches the instance of a queue on a host.
 func (l QueueList) Match(queue, host string, groups Groups) bool {
 	for _, r := range l {
 		if r.Match(queue, host, groups) {

@@ -10,7 +10,7 @@ const (
 	setInvalid
 )
 
-// readSet reads the bracket expression that begins at s[begin]. end is behind it.
+// readSet reads the bracket expression that begins at s[begin]. end is the index after it.
 func readSet(s string, begin int) (bits *[4]uint64, end int, state setState) {
 	bits = new([4]uint64)
 	i := begin + 1

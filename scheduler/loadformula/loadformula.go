@@ -4,9 +4,8 @@
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// It does not know which attributes there are and of what type: whoever reads a
-// formula asks for its Attributes and checks them; and it does not know their
-// values, for which Eval asks.
+// It does not use the complex configuration: the caller checks the Attributes of a formula, and
+// passes their values to Eval.
 //
 // It is pure. Formulas are immutable and may be used from any goroutine.
 package loadformula
@@ -20,8 +19,8 @@ import (
 	"strings"
 )
 
-// Missing is the value of a formula of which an attribute has no value: a host
-// that does not report its load comes behind those that do.
+// Missing is the value of a formula if one of its attributes has no value: a host that does not
+// report its load comes after hosts that do.
 const Missing = 9999
 
 // Formula is a sum of weighted attributes and numbers. The zero Formula is 0.
@@ -38,14 +37,13 @@ type term struct {
 	minus     bool
 }
 
-// Parse reads a formula: terms that are joined by + and -, the first of which may
-// have a sign, each an attribute with an optional weight behind it (load*2), or a
-// number. A $ in front of an attribute has no meaning. Blanks are dropped.
+// Parse reads a formula: terms joined by + and -, where the first one may have a sign. A term is a
+// number, or an attribute with an optional weight after it (load*2). A $ before an attribute has no
+// meaning. Blanks are ignored.
 //
-// The manual has only positive integers as weights and refuses blanks; the original is
-// as described here. It also takes terms without an operand (load++2, load*), and a sign
-// in front of a weight as the beginning of the next term (load*-2), which are refused
-// here.
+// The manual allows only positive integers as weights and no blanks; Grid Engine behaves as
+// described here. Grid Engine also accepts terms without an operand (load++2, load*), and takes a
+// sign before a weight for the beginning of the next term (load*-2); Parse refuses these.
 func Parse(text string) (Formula, error) {
 	f := Formula{text: strings.Map(func(r rune) rune {
 		if r == ' ' || r == '\t' {
@@ -129,15 +127,14 @@ func number(s string) (float64, bool) {
 	return v, err == nil
 }
 
-// Attributes returns the names of the attributes in the formula, each once, in the
-// order in which they come first. They must not be changed. A complex with such a
-// name or shortcut has to exist, and its type has to be numeric.
+// Attributes returns the names of the attributes in the formula, each once, in the order of their
+// first occurrence. Do not change the slice. For each, a complex with this name or shortcut must
+// exist, with a numeric type.
 func (f Formula) Attributes() []string { return f.attributes }
 
-// Eval computes the formula from left to right. value is asked for attributes by
-// their position in Attributes, so that names need to be looked up only once. If an
-// attribute has no value the result is Missing, whatever the others are; so it is if
-// the result is not a number.
+// Eval computes the formula from left to right. It calls value with the index of an attribute in
+// Attributes, so that names are looked up only once. If any attribute has no value, or if the
+// result is not a number, Eval returns Missing.
 func (f Formula) Eval(value func(attribute int) (v float64, ok bool)) float64 {
 	sum := 0.0
 	for _, t := range f.terms {

@@ -4,7 +4,6 @@
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// It is not for the tickets themselves, which package tickets computes, nor for
-// what keeps a job from being started. It is pure: the time is an argument. All of
-// it may be called from several goroutines, each with slices of its own.
+// It computes neither tickets (package tickets does) nor the conditions for starts. It is pure: the
+// time is an argument. All functions may be called by several goroutines, each with its own slices.
 package priority

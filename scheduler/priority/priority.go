@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Weights are the parameters of sched_conf(5) that decide what counts how much.
+// Weights are the weights of sched_conf(5) for the parts of the priority.
 type Weights struct {
 	Priority    float64 // weight_priority, of npprior
 	Urgency     float64 // weight_urgency, of nurg
 	Ticket      float64 // weight_ticket, of ntckts
 	WaitingTime float64 // weight_waiting_time, of a second
 	Deadline    float64 // weight_deadline
-	// ReportPJobTickets is report_pjob_tickets. Without it nobody sees the parts
-	// that have weight 0, and they are not computed: they are 0.5.
+	// ReportPJobTickets is report_pjob_tickets. Without it, parts with weight 0 are not shown and
+	// not computed: they are 0.5.
 	ReportPJobTickets bool
 }
 
@@ -25,12 +25,12 @@ type Job struct {
 	Submitted int64   // seconds since 1970
 	Deadline  int64   // seconds since 1970; 0 for none (qsub(1), -dl)
 	Priority  int     // -1023 to 1024 (qsub(1), -p)
-	Resources float64 // what ResourceContribution gave
+	Resources float64 // the result of ResourceContribution
 	Tickets   float64 // tckts, the sum over the ticket policies
 }
 
-// Priority is what qstat -pri and qstat -urg show of a job (qstat(1); the formulas
-// are in sge_priority(5)).
+// Priority holds the priority of a job and its parts, as qstat -pri and qstat -urg show them
+// (qstat(1); the formulas are in sge_priority(5)).
 type Priority struct {
 	ResourceContribution    float64 // rrcontr
 	WaitingTimeContribution float64 // wtcontr
@@ -50,8 +50,8 @@ type Bounds struct {
 	MaxTickets             float64 // the smallest number of tickets is always 0
 }
 
-// epsilon is the smallest distance between two bounds at which values between them
-// are told apart.
+// epsilon is the smallest distance between two bounds at which values between them are
+// distinguished.
 const epsilon = 0.00001
 
 // posixShift is added to a POSIX priority and posixRange divides it: 0 becomes 0.5,
@@ -61,7 +61,7 @@ const (
 	posixRange = 2048
 )
 
-// half is the normalized value where all are equal, and of what is not computed.
+// half is the normalized value if all values are equal, or if they are not computed.
 const half = 0.5
 
 func normalize(v, low, high float64) float64 {
@@ -83,16 +83,16 @@ func (w *Weights) urgency(j *Job, now int64) Priority {
 	return p
 }
 
-// Calculate computes the priorities of all pending and running jobs of a scheduling
-// run (sge_priority(5)). maxTickets is the largest number of tickets that any of
-// their tasks has, or has had in the run: package tickets knows it. The result is
-// written to dst, which is made longer where it is too short, and returned.
+// Calculate computes the priorities of all pending and running jobs of a scheduling run
+// (sge_priority(5)). maxTickets is the largest number of tickets that any of their tasks has, or
+// has had in the run, from package tickets. The result is written to dst, which is extended if it
+// is too short, and returned.
 //
 // The sum is neither divided by the sum of the weights nor kept below 1.
 func (w *Weights) Calculate(dst []Priority, jobs []Job, maxTickets float64, now int64) ([]Priority, Bounds) {
 	dst = slices.Grow(dst[:0], len(jobs))[:len(jobs)]
-	// The largest urgency starts above 0 for good: where all are negative the scale
-	// ends at 0 and nobody reaches 1, as in the original.
+	// The maximum of the urgencies starts at 0: if all urgencies are negative, no job reaches 1, as
+	// in Grid Engine.
 	b := Bounds{MinUrgency: math.MaxFloat64, MaxUrgency: smallestNormal, MaxTickets: max(maxTickets, 0)}
 	for i := range jobs {
 		dst[i] = w.urgency(&jobs[i], now)
@@ -117,14 +117,15 @@ func (w *Weights) One(j *Job, b *Bounds, now int64) Priority {
 	return p
 }
 
-// Number is prio alone of what One computes.
+// Number returns only the prio of One's result.
 func (w *Weights) Number(j *Job, b *Bounds, now int64) float64 {
 	p := w.urgency(j, now)
 	w.combine(&p, j, b)
 	return p.Priority
 }
 
-// UrgencyOf is urg of what One computes: for the bounds of a run, which it does not need.
+// UrgencyOf returns the urg of One's result. It does not need the bounds of a run, which are
+// computed from it.
 func (w *Weights) UrgencyOf(j *Job, now int64) float64 {
 	p := w.urgency(j, now)
 	return p.Urgency

@@ -7,17 +7,16 @@ import "math"
 // complexes).
 const SlotsUrgency = 1000
 
-// Request is a hard request of a job as the urgency sees it (sge_priority(5), hrr;
-// complex(5), urgency). The caller adds the implicit one for "slots". Soft
-// requests and the defaults of consumables, which the job did not ask for, do not
-// count.
+// Request is a hard request of a job for the urgency policy (sge_priority(5), hrr; complex(5),
+// urgency). The caller adds the implicit request for "slots". Soft requests and the defaults of
+// consumables do not count.
 type Request struct {
 	Urgency float64 // of the complex; may be negative
-	// Amount is what is requested for each slot: bytes for MEMORY, seconds for
-	// TIME, 1 and 0 for BOOL. Consumables of the kind JOB are no exception.
+	// Amount is the requested amount per slot: bytes for MEMORY, seconds for TIME, 1 and 0 for
+	// BOOL. This also applies to consumables of the kind JOB.
 	Amount float64
-	// Text is set for STRING, CSTRING, RESTRING and HOST: such a request counts
-	// once, whatever it asks for and however many slots the job has.
+	// Text is set for STRING, CSTRING, RESTRING and HOST: such a request counts once, regardless of
+	// its value and of the number of slots.
 	Text bool
 }
 
@@ -41,12 +40,12 @@ const (
 )
 
 // AssumedSlots returns the number of slots with which a job counts in the urgency policy
-// (sge_priority(5), assumed_slot_allocation; sge_pe(5), urgency_slots). ranges are those of -pe in
-// ascending order, without overlaps; none for a serial job. fixed is the number of the rule Fixed.
-// limit is the number of slots of the parallel environment, at which open ranges end. The average
-// ignores numbers above limit, and is 0 if no others remain (tested).
+// (sge_priority(5), assumed_slot_allocation; sge_pe(5), urgency_slots). ranges are the ranges of
+// -pe in ascending order, without overlaps; nil for a serial job. fixed is the number of the rule
+// Fixed. limit is the number of slots of the parallel environment, at which open ranges end. The
+// average ignores numbers above limit, and is 0 if no others remain (tested).
 //
-// A job that asks for one number counts as that number, whatever the rule is.
+// A job that requests a single number counts with that number, whatever the rule is.
 func AssumedSlots(rule Rule, fixed, limit int, ranges []Slots) int {
 	if len(ranges) == 0 {
 		return 1
@@ -86,9 +85,9 @@ func closed(high, low, limit int) int {
 	return max(low, limit)
 }
 
-// ResourceContribution is rrcontr of sge_priority(5): the sum of urgency x amount
-// x slots over the requests, and of the bare urgency for those of a text type.
-// slots is what AssumedSlots gave.
+// ResourceContribution is rrcontr of sge_priority(5): the sum of urgency x amount x slots over the
+// requests, and of the urgency alone for requests of a text type. slots is the result of
+// AssumedSlots.
 func ResourceContribution(requests []Request, slots int) float64 {
 	var sum float64
 	for _, r := range requests {
@@ -101,20 +100,18 @@ func ResourceContribution(requests []Request, slots int) float64 {
 	return sum
 }
 
-// WaitingTimeContribution is wtcontr of sge_priority(5): the seconds since the
-// submission, weighted by weight_waiting_time of sched_conf(5). It goes on to grow
-// when the job runs.
+// WaitingTimeContribution is wtcontr of sge_priority(5): the seconds since the submission, weighted
+// by weight_waiting_time of sched_conf(5). It continues to grow while the job runs.
 func WaitingTimeContribution(weight float64, submitted, now int64) float64 {
 	return weight * float64(now-submitted)
 }
 
-// DeadlineContribution is dlcontr of sge_priority(5): weight_deadline of
-// sched_conf(5) divided by the seconds until the deadline (qsub(1), -dl), of which
-// there is always one left: from a second before the deadline on the contribution
-// is the weight itself. deadline 0 is none.
+// DeadlineContribution is dlcontr of sge_priority(5): weight_deadline of sched_conf(5) divided by
+// the seconds until the deadline (qsub(1), -dl), at least 1: from a second before the deadline the
+// contribution is the weight itself. deadline 0 means none.
 //
-// Who may have a deadline (sge_intro(1), the user set deadlineusers) was decided
-// when the job was submitted; a user who has left the set since keeps it.
+// The permission for a deadline (sge_intro(1), the user set deadlineusers) is checked at the
+// submission; a user who has left the set since keeps the deadline.
 func DeadlineContribution(weight float64, deadline, now int64) float64 {
 	if deadline == 0 {
 		return 0

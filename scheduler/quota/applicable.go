@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Consumer is who a job is to the filters of rules.
+// Consumer holds the attributes of a job that the filters of rules compare.
 type Consumer struct {
 	User  string
 	Group string // the user's primary group, for the user sets that name it
-	// Project is the project of the job, and PE the parallel environment that it is
-	// to run in. Both may be empty.
+	// Project is the project of the job, and PE its parallel environment. Both may be empty.
 	Project, PE string
 }
 
@@ -29,8 +28,8 @@ type candidate struct {
 	counter uint64 // number of the rule's first limit for the consumer
 }
 
-// For finds the rules for a consumer. All jobs of the consumer share the result,
-// which the Sets keep.
+// For finds the rules for a consumer. All jobs of the consumer share the result, which the Sets
+// store.
 func (s *Sets) For(c Consumer) *Applicable {
 	if a, known := s.applicable[c]; known {
 		return a
@@ -57,7 +56,7 @@ func (r *rule) isFor(c Consumer) bool {
 	return r.users.admits(c.User, c.Group) && r.projects.admits(c.Project, "") && r.pes.admits(c.PE, "")
 }
 
-// Consumer is whom the rules are for.
+// Consumer returns the consumer of the rules.
 func (a *Applicable) Consumer() Consumer { return a.consumer }
 
 // find returns the candidate of a set that counts at a place, or -1.
@@ -90,10 +89,9 @@ func (a *Applicable) Matches(queue, host int32) iter.Seq2[string, string] {
 	}
 }
 
-// Counter stands for what is counted under a limit of a rule, by its key: the user,
-// project, parallel environment, queue and host, as far as the filter on them is in
-// braces. It may be compared and be the key of a map, and means the same as long as
-// the Sets are the same. There is no order in the numbers.
+// Counter identifies the usage under a limit of a rule, by its key: the user, project, parallel
+// environment, queue and host whose filters are in braces. It may be compared and used as a map
+// key, and is valid for the same Sets only. The numbers have no order.
 type Counter uint64
 
 // A counter is the number of a groupName, and in its lower bits that of a place.
@@ -146,7 +144,7 @@ func (s *Sets) place(r *rule, queue, host int32) uint64 {
 	return 0
 }
 
-// names are the queue and the host that a place stands for, each "" if it does not.
+// placeNames returns the queue and the host of a place, each "" if the place has none.
 func (s *Sets) placeNames(r *rule, place uint64) (queue, host string) {
 	if place == 0 {
 		return "", ""

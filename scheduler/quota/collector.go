@@ -1,18 +1,18 @@
 package quota
 
-// Collector counts the slots that quotas leave to a parallel job while it is put
-// together, place by place. What was taken can be undone, as where a host turns out
-// to have less than the job needs there. The zero Collector is to be Reset. It can be
-// used for one job after the other, and allocates no more then.
+// Collector counts the slots that quotas allow to a parallel job while its places are collected.
+// Taken slots can be undone, for example if a host has less than the job needs there. Call Reset
+// before the first use. A Collector can be used for one job after another, and then does not
+// allocate.
 type Collector struct {
 	demand *Demand
 	usage  *Usage
 	values Values
-	order  []int32         // in which the sets are asked
+	order  []int32         // in which the sets are checked
 	left   map[Counter]int // slots
 	taken  []taken
-	// met are the rules that a place has been looked at for, by their keys: whether they
-	// are spoiled.
+	// met holds the rules that were checked for a place, by their keys, and whether they are
+	// spoiled.
 	met map[Counter]bool
 }
 
@@ -34,15 +34,14 @@ func (c *Collector) Reset(d *Demand, u *Usage, v Values) {
 	c.AskLike(u)
 }
 
-// AskLike has the sets asked in the order in which a usage has them, where what it
-// counts does not matter.
+// AskLike uses the order of the sets in u. It is for cases in which the counts of u do not matter.
 func (c *Collector) AskLike(u *Usage) {
 	if u != nil {
 		c.order = u.order
 	}
 }
 
-// set returns the nth set to ask.
+// set returns the nth set to check.
 func (c *Collector) set(n int) int32 {
 	if c.order != nil {
 		return c.order[n]
@@ -50,10 +49,9 @@ func (c *Collector) set(n int) int32 {
 	return int32(n)
 }
 
-// Spoil looks at a place that does not have what the job requests of a queue's own
-// parameters. The original compares these with each rule, too, and keeps for the rule
-// what came of it first: if that is such a place, the job gets no slots under the rule,
-// wherever it goes on to look (tested).
+// Spoil checks a place whose queue parameters do not satisfy the requests of the job. Grid Engine
+// also compares such places with each rule, and keeps the first result for the rule: if that is
+// from such a place, the job gets no slots under the rule at any later place (tested).
 func (c *Collector) Spoil(queue, host int32) {
 	a := c.demand.applicable
 	for n := range a.chains {
@@ -74,8 +72,8 @@ func (c *Collector) Spoil(queue, host int32) {
 // Left returns the number of further slots at a place, or Unlimited if no rule limits them. If it
 // is 0, failure says why.
 //
-// What a job takes once, of consumables of the kind JOB, is needed where its master
-// task is to run. It is looked at if master is set.
+// Consumables of the kind JOB, which a job takes once, are needed at the place of its master task.
+// They are checked if master is true.
 func (c *Collector) Left(queue, host int32, master bool) (slots int, failure Failure) {
 	a := c.demand.applicable
 	slots = Unlimited
@@ -138,10 +136,10 @@ func (c *Collector) Take(queue, host int32, slots int) {
 	}
 }
 
-// Mark returns a moment to which Undo goes back.
+// Mark returns a state for Undo.
 func (c *Collector) Mark() int { return len(c.taken) }
 
-// Undo gives back what was taken since a mark.
+// Undo returns everything taken since a mark.
 func (c *Collector) Undo(mark int) {
 	for i := len(c.taken) - 1; i >= mark; i-- {
 		c.left[c.taken[i].counter] += c.taken[i].slots

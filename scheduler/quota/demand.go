@@ -12,13 +12,13 @@ import (
 // of the complex. A nil one has no requests.
 type Requests func(attribute string) (r value.Request, ok bool)
 
-// Demand is what a job of a consumer asks of the rules that are for it.
+// Demand holds the demand of a job for each limit of the rules that apply to it.
 type Demand struct {
 	applicable *Applicable
 	wants      [][]want // by candidate
 }
 
-// want is what a job asks of a limit.
+// want is the demand of a job for a limit.
 type want struct {
 	kind    kind
 	limit   *limit
@@ -34,7 +34,7 @@ const (
 	perJob                // a consumable that is debited once
 	alone                 // EXCL, requested
 	beside                // EXCL, not requested
-	compare               // what is not consumed
+	compare               // not a consumable
 	refused               // always
 	unforced              // FORCED, and not requested
 	unlimited             // no limit at all
@@ -42,8 +42,8 @@ const (
 
 // Demand adds requests to rules. Jobs with equal requests share the result.
 //
-// A job asks for a slot for each of its tasks without saying so, and for the default
-// of a consumable. A limit on what it does not ask for does not concern it.
+// A job implicitly requests a slot for each of its tasks, and the default of each consumable.
+// Limits on other resources do not apply to it.
 func (a *Applicable) Demand(requests Requests) *Demand {
 	d := &Demand{applicable: a, wants: make([][]want, len(a.candidates))}
 	for i := range a.candidates {
@@ -58,7 +58,7 @@ func (a *Applicable) Demand(requests Requests) *Demand {
 	return d
 }
 
-// slots is the complex that each task asks for.
+// slots is the complex that each task requests implicitly.
 const slots = "slots"
 
 func (w *want) ask(requests Requests, parallel bool) {
@@ -96,12 +96,12 @@ func (w *want) ask(requests Requests, parallel bool) {
 	}
 }
 
-// Applicable returns the rules that are asked.
+// Applicable returns the applicable rules.
 func (d *Demand) Applicable() *Applicable { return d.applicable }
 
-// Check reports whether a slot of the job fits at a place, beside what is used: of a
-// serial job, whether it may run there. u may be nil for an empty cluster. If it does
-// not fit, failure says why: the first limit of the first set that is in the way.
+// Check reports whether a slot of the job fits at a place in addition to the usage; for a serial
+// job that means that it may run there. u may be nil for an empty cluster. If the slot does not
+// fit, failure says why: the first exceeded limit in the first such set.
 //
 // queue and host are indexes of Compilation. Check does not allocate.
 func (d *Demand) Check(u *Usage, v Values, queue, host int32) (failure Failure, ok bool) {
@@ -126,7 +126,7 @@ func (d *Demand) Check(u *Usage, v Values, queue, host int32) (failure Failure, 
 	return Failure{}, true
 }
 
-// fits reports whether a slot of the job fits beside what is used.
+// fits reports whether a slot of the job fits in addition to the usage.
 func (w *want) fits(used *counter, v Values, host int32) bool {
 	switch w.kind {
 	case perSlot, perJob:
@@ -141,7 +141,7 @@ func (w *want) fits(used *counter, v Values, host int32) bool {
 	return false
 }
 
-// room returns the number of slots for which there is room besides the usage.
+// room returns the number of slots that fit in addition to the usage.
 func (w *want) room(used *counter, v Values, host int32) int {
 	if w.kind != perSlot {
 		if w.fits(used, v, host) {
@@ -152,25 +152,24 @@ func (w *want) room(used *counter, v Values, host int32) int {
 	return used.amount.Slots(w.limit.number(v, host), w.amount, Unlimited)
 }
 
-// Unlimited is the number of slots that there are where no rule limits them.
+// Unlimited is the number of slots if no rule limits them.
 const Unlimited = math.MaxInt32
 
-// ForcedText is what is said if any job is kept from starting by Failure.Unforced.
+// ForcedText is the message if Failure.Unforced prevents any job from starting.
 const ForcedText = "Jobs can not run because they do not request 'forced' resource"
 
 // Failure is why a job does not fit at a place.
 type Failure struct {
-	// Counter is what is exhausted. With a limit that is not consumed nothing is.
+	// Counter is the exhausted counter. It is not set for a limit that is not on a consumable.
 	Counter Counter
-	// Never means that the job would not fit into an empty cluster, either.
+	// Never means that the job would not fit into an empty cluster either.
 	Never bool
-	// Everywhere, AllQueues and AllHosts say where else the job fails for the same
-	// reason: at all places, in all queues of the host, and on all hosts of the
-	// queue. There may be more such places: see Covers.
+	// Everywhere, AllQueues and AllHosts say at which other places the job fails for the same
+	// reason: at all places, in all queues of the host, or on all hosts of the queue. There may be
+	// further such places: see Covers.
 	Everywhere, AllQueues, AllHosts bool
-	// Unforced means that a complex is limited that jobs must request (complex(5),
-	// FORCED), and the job does not. The original shows ForcedText then, too, among
-	// what it says to all jobs.
+	// Unforced means that the limited complex must be requested (complex(5), FORCED), and the job
+	// does not request it. Grid Engine then also shows ForcedText among the reasons for all jobs.
 	Unforced bool
 
 	demand    *Demand
@@ -198,7 +197,7 @@ func (d *Demand) spoiled(candidate int32, key Counter, queue, host int32) Failur
 	return f
 }
 
-// scope says where else a job fails.
+// scope sets the fields about the other places at which a job fails.
 func (d *Demand) scope(f *Failure, candidate, queue, host int32) {
 	f.demand, f.candidate = d, candidate
 	r := d.applicable.candidates[candidate].rule
@@ -233,25 +232,25 @@ func (f *Failure) Text() string {
 	return fmt.Sprintf("cannot run because it exceeds limit %q in rule %q", key, rule)
 }
 
-// Claim is what a job takes of a limit on a consumable at a place. It is for those
-// who keep by Counter when how much is used.
+// Claim is the amount that a job takes of a limit on a consumable at a place. It is for callers
+// that record the future usage by Counter.
 type Claim struct {
 	Counter Counter
 	Limit   float64
 	Each    float64 // for each slot, or, with Once, for the job
-	// Once means that the job takes it once, at the place of its master task.
+	// Once means that the job takes the amount once, at the place of its master task.
 	Once bool
-	// Exclusive claims are on a complex with the relation EXCL: nobody else may be
-	// there who claims it with Each not 0, and, if Each is not 0, nobody at all.
-	// With a Limit of 0 it cannot be had, and is in nobody's way.
+	// Exclusive claims are on a complex with the relation EXCL: no other claim with Each not 0 may
+	// exist at the same time, and if Each is not 0, no other claim at all. With a Limit of 0 such a
+	// claim is never granted, and affects no others.
 	Exclusive bool
 
 	index, want int32
 }
 
-// Claims appends the claims of a job at a place to dst: all that Check looks at and
-// that changes with use, in the order in which the sets of usage are asked, or, for nil, in
-// which they are configured. The limits on what is not consumed are for Check.
+// Claims appends the claims of a job at a place to dst: all limits of Check that depend on the
+// usage, in the order in which u checks the sets, or if u is nil, in the order of the
+// configuration. Only Check covers limits on resources that are not consumables.
 func (d *Demand) Claims(dst []Claim, u *Usage, v Values, queue, host int32) []Claim {
 	a := d.applicable
 	for n := range a.chains {

@@ -1,20 +1,18 @@
-// Package quota says what resource quota sets leave to a job
-// (sge_resource_quota(5)): which rule of each set is for it at a place, what is
-// used under that rule, and whether what the job asks for fits beside it.
+// Package quota applies resource quota sets (sge_resource_quota(5)): it finds the rule of each set
+// that applies to a job at a place, counts the usage under the rule, and checks whether the
+// requests of the job still fit.
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// Compile makes Sets of the rules. Sets.For finds the rules for a Consumer, once
-// for all its jobs, and Applicable.Demand adds what a job requests, once for all jobs
-// that request the same. What is asked for each place then, Demand.Check or a
-// Collector for parallel jobs, looks up numbers and does not allocate. Usage counts
-// what jobs use, and List shows it as qquota(1) does.
+// Compile makes Sets of the rules. Sets.For finds the rules for a Consumer, once for all its jobs,
+// and Applicable.Demand adds what a job requests, once for all jobs that request the same. The
+// checks for each place, Demand.Check or a Collector for parallel jobs, only look up numbers and do
+// not allocate. Usage counts the usage of jobs, and List shows it as qquota(1) does.
 //
-// It is not for reading rules, which package qconf does, nor for whether a resource
-// exists at a place: a quota limits, and offers nothing. Whoever needs to know what
-// is used later than now keeps that itself, by Counter (see Demand.Claims). Jobs of
-// advance reservations are exempt from quotas: they are not to be asked for here.
+// It does not parse rules (package qconf does), and does not check whether a place has a resource:
+// a quota only limits. A caller that needs future usage records it by Counter (see Demand.Claims).
+// Jobs of advance reservations are exempt from quotas: do not check them here.
 //
-// It is pure. Sets remember the consumers that they have been asked for, so that Sets
-// and all that is made of them are for one goroutine at a time.
+// It is pure. Sets cache consumers, so Sets and all values made from them may be used by one
+// goroutine at a time only.
 package quota

@@ -80,8 +80,8 @@ func compileNames(f qconf.QuotaFilter) nameFilter {
 	return nameFilter{scope: compile(f.Scope), xscope: compile(f.XScope)}
 }
 
-// compileUsers compiles a filter on users: names, patterns, and the names and
-// patterns of user sets behind an @.
+// compileUsers compiles a filter on users: names, patterns, and after an @ names and patterns of
+// user sets.
 func compileUsers(f qconf.QuotaFilter, sets []*qconf.UserSet) nameFilter {
 	compile := func(items []string) *nameSet {
 		if len(items) == 0 {
@@ -119,7 +119,7 @@ func (s *nameSet) addSet(u *qconf.UserSet) {
 // places are the queues or the hosts that a filter lets through, by index.
 type places struct {
 	bits []uint64
-	some bool // any at all
+	some bool // any
 	all  bool
 }
 
@@ -174,8 +174,7 @@ func (k *compiler) queues(f qconf.QuotaFilter) *places {
 	return p
 }
 
-// hosts compiles a filter on hosts. What it means is computed once for all rules
-// that have the same.
+// hosts compiles a filter on hosts. Rules with the same filter share the result.
 func (k *compiler) hosts(f qconf.QuotaFilter) *places {
 	if !f.Set() {
 		return nil
@@ -219,7 +218,7 @@ func (k *compiler) references(items []string) []*expression.HostReference {
 	return compiled
 }
 
-// hostIndex finds the hosts that a reference means.
+// hostIndex finds the hosts that match a reference.
 type hostIndex struct {
 	hosts  []string
 	groups [][]string // by host

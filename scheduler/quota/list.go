@@ -9,33 +9,31 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Selection says which rows List gives (qquota(1), OPTIONS). An empty list selects
-// all. Who calls qquota without -u is shown what concerns himself: Users is the
-// caller then.
+// Selection selects the rows of List (qquota(1), OPTIONS). An empty list selects all. qquota
+// without -u shows the rows of its caller: Users is the caller then.
 //
-// A rule is selected if its filters let through something that an option means, and
-// of its rows those whose key it means. What is not in the key of a row does not hide
-// it. Names may be patterns; a pattern selects a rule that it excludes only in part,
-// except that one on projects, parallel environments or queues, other than *, does not.
-// An empty list of these means *, so that a rule for those who have none, such as
-// projects !*, is never selected. The original has it so.
+// A rule is selected if its filters admit a name that matches the option; of its rows, those are
+// shown whose key matches. Attributes that are not in the key of a row do not hide it. Names may be
+// patterns. A pattern also selects a rule that excludes only some of the matching names, except for
+// patterns on projects, parallel environments or queues other than *. An empty list of these means
+// *, so that a rule for jobs without one, such as projects !*, is never selected. Grid Engine does
+// the same.
 type Selection struct {
-	// Users are names and patterns. Of @list, a user set, only those rows are shown
-	// that are about one of its members.
+	// Users are names and patterns. For @list, a user set, only the rows of its members are shown.
 	Users                 []string
 	Projects, PEs, Queues []string
 	Hosts                 []string // names and patterns, of hosts or, after an @, of host groups
 	Resources             []string // names and shortcuts of complexes
 }
 
-// Row is a row of qquota(1): a limit, and what is used of it under one key.
+// Row is a row of qquota(1): a limit, and its usage under one key.
 type Row struct {
 	Rule      string // SET/RULE
 	Attribute string // the complex
-	// Used is empty for what is not consumed.
+	// Used is empty for resources that are not consumables.
 	Used, Limit string
-	// Filter are the filters of the rule with their names; of those in braces, the
-	// consumer that the row is about.
+	// Filter are the filters of the rule with their names; filters in braces are replaced by the
+	// consumer of the row.
 	Filter string
 }
 
@@ -47,11 +45,11 @@ func (r *Row) LimitText() string {
 	return r.Attribute + "=" + r.Used + "/" + r.Limit
 }
 
-// List gives the rows of qquota(1): in the order of the rules, a row for each limit
-// of which something is used, by the key under which it is, in the order in which
-// that began, and one for each limit on what is not consumed.
+// List returns the rows of qquota(1) in the order of the rules: for each limit on a consumable, a
+// row for each key with usage, in the order in which the usage began; for each limit on another
+// resource, one row.
 //
-// What an option selects is as in the original: see Selection.
+// Options select the same rows as in Grid Engine: see Selection.
 func (u *Usage) List(s Selection, v Values) []Row {
 	sel := newSelector(u.sets, s)
 	byLimit := map[[3]int][]*counter{}
@@ -85,8 +83,8 @@ func (u *Usage) List(s Selection, v Values) []Row {
 	return rows
 }
 
-// Row returns the row of one limit, for the consumers and the place of a counter, also where
-// nothing is used of it. ok is false where there is no such counter.
+// Row returns the row of one limit, for the consumer and the place of a counter, even without
+// usage. ok is false if there is no such counter.
 func (u *Usage) Row(id Counter, v Values) (row Row, ok bool) {
 	if uint64(id>>placeBits) >= uint64(len(u.sets.counters)) {
 		return Row{}, false
@@ -147,8 +145,8 @@ func (u *Usage) row(c *counter, v Values) Row {
 	}
 }
 
-// filterText returns the filters, with the actual consumer for those in braces. who is nil
-// if there is none, as for what is not consumed.
+// filterText returns the filters, with the actual consumer for those in braces. who is nil if there
+// is none, for example for resources that are not consumables.
 func (r *rule) filterText(who *Consumer, queue, host string) string {
 	actual := Consumer{}
 	if who != nil {
@@ -177,5 +175,5 @@ func (r *rule) filterText(who *Consumer, queue, host string) string {
 	return cmp.Or(strings.Join(parts, " "), noText)
 }
 
-// noText stands where there is nothing to show.
+// noText is printed instead of an empty value.
 const noText = "-"

@@ -8,8 +8,8 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// selector is a Selection that can be asked. It compares options, which may be
-// patterns, with filters, which may be patterns, too: either may match the other.
+// selector is a Selection prepared for queries. Both options and filters may be patterns; it
+// compares them in both directions.
 type selector struct {
 	of     Selection
 	sets   *Sets
@@ -28,7 +28,7 @@ func (s *selector) resource(l *limit) bool {
 	return len(s.of.Resources) == 0 || slices.Contains(s.of.Resources, l.attribute) || slices.Contains(s.of.Resources, l.shortcut)
 }
 
-// all stands for everybody, as an option and as a filter.
+// all selects all names, as an option and as a filter.
 const all = "*"
 
 // isAll reports whether a pattern matches all that the pattern * does.
@@ -47,7 +47,7 @@ func matchHost(names expression.HostNames, pattern, name string) bool {
 	return names.Normalize(pattern) == names.Normalize(name)
 }
 
-// rule reports whether a rule can be about what is selected.
+// rule reports whether a rule can have selected rows.
 func (s *selector) rule(r *rule) bool {
 	return s.any(s.of.Users, func(v string) bool { return s.user(r.source.Users, v) }) &&
 		s.any(s.of.Projects, func(v string) bool { return admitsName(r.source.Projects, v) }) &&
@@ -63,7 +63,7 @@ func (s *selector) any(options []string, admits func(option string) bool) bool {
 	return slices.ContainsFunc(options, admits)
 }
 
-// admits reports whether a filter lets through something that an option means.
+// admits reports whether a filter admits a name that matches an option.
 func admits(f qconf.QuotaFilter, excluded, included func(item string) bool) bool {
 	return !slices.ContainsFunc(f.XScope, excluded) && (len(f.Scope) == 0 || slices.ContainsFunc(f.Scope, included))
 }
@@ -75,7 +75,7 @@ func admitsName(f qconf.QuotaFilter, option string) bool {
 		func(item string) bool { return match(item, option) || match(option, item) })
 }
 
-// user does it for users. A user set is excluded if one of its members is meant.
+// user is the same for users. A user set is excluded if the filter excludes one of its members.
 func (s *selector) user(f qconf.QuotaFilter, option string) bool {
 	switch {
 	case strings.HasPrefix(option, "@"):
@@ -92,7 +92,7 @@ func (s *selector) user(f qconf.QuotaFilter, option string) bool {
 		func(item string) bool { return match(item, option) || match(option, item) || inSet(item) })
 }
 
-// members returns the entries of the user sets that a name or pattern means.
+// members returns the entries of the user sets that match a name or pattern.
 func (s *selector) members(list string) []string {
 	var found []string
 	for _, u := range s.sets.userSets {
@@ -136,18 +136,17 @@ func (s *selector) matchesHost(f qconf.QuotaFilter, option string) bool {
 		})
 }
 
-// means reports whether an expression of a filter, or an option, means a host or a
-// group.
+// means reports whether an expression of a filter, or an option, matches a host or a group.
 func (s *selector) means(item, name string) bool {
 	r, err := expression.CompileHostReference(s.sets.names, item)
 	return err == nil && r.Expression().Match(name)
 }
 
-// rank says by which options a row is selected: for each part of its key, the first
-// that means it. The rows of a limit are in the order of their ranks.
+// rank holds, for each part of a row's key, the index of the first option that matches it. The rows
+// of a limit are sorted by rank.
 type rank [5]int
 
-// key reports whether a row is about what is selected.
+// key reports whether a row is selected, and its rank.
 func (s *selector) key(r *rule, who Consumer, queue, host string) (at rank, selected bool) {
 	isUser := func(option, name string) bool {
 		if list, isList := strings.CutPrefix(option, "@"); isList {

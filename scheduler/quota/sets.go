@@ -15,24 +15,24 @@ import (
 // Compilation is the cluster that rules are compiled for.
 type Compilation struct {
 	Complexes *qconf.Complexes
-	UserSets  []*qconf.UserSet // those that users @list may mean
-	// Queues and Hosts are the names of the cluster queues and of the hosts. Their
-	// indexes stand for them everywhere in this package.
+	UserSets  []*qconf.UserSet // the sets for users @list
+	// Queues and Hosts are the names of the cluster queues and of the hosts. This package
+	// identifies them by their indexes.
 	Queues, Hosts []string
-	// Groups tells which host groups a host is in, those that hold its groups
-	// included. Nil means that there are none.
+	// Groups returns the host groups of a host, including the groups that contain these. Nil means
+	// that there are no groups.
 	Groups    expression.Groups
 	HostNames expression.HostNames
 }
 
-// Values gives the value of an attribute of a host, by the name of the complex: the
-// stricter one of the host and the global host, and what is left of consumables.
-// Dynamic limits are computed from it when they are checked. A nil one has no values.
+// Values returns the value of an attribute of a host, by the name of the complex: the stricter one
+// of the host's and the global host's, and for consumables the remaining amount. Dynamic limits are
+// computed from it when they are checked. A nil Values has no values.
 type Values func(host int32, attribute string) (v float64, ok bool)
 
 // Sets are compiled resource quota sets.
 type Sets struct {
-	sets          []set // those that are enabled
+	sets          []set // the enabled sets
 	queues, hosts []string
 	names         expression.HostNames
 	groupsOf      expression.Groups
@@ -70,7 +70,7 @@ type rule struct {
 	limits      []limit
 }
 
-// limit is a limit of a rule, for what is known about its complex.
+// limit is a limit of a rule, with the properties of its complex.
 type limit struct {
 	attribute  string
 	shortcut   string
@@ -78,7 +78,7 @@ type limit struct {
 	relop      value.Relop
 	consumable qconf.Consumable
 	forced     bool
-	byDefault  float64     // what uses of a consumable that do not request it are
+	byDefault  float64     // the amount for jobs that do not request the consumable
 	text       string      // as it was written
 	value      value.Value // of a static limit
 	formula    *loadformula.Formula
@@ -106,10 +106,9 @@ func (l *limit) number(v Values, host int32) float64 {
 	})
 }
 
-// Compile compiles the sets that are enabled, in their order. Of what cannot be
-// used each gives an error, *qconf.Error with the line of the rule: a limit of an
-// unknown complex or with a value that is none is left out, and a part of a filter
-// that cannot be read matches nothing, as in the original.
+// Compile compiles the enabled sets, in their order. For each invalid part it returns an error, a
+// *qconf.Error with the line of the rule. A limit with an unknown complex or an invalid value is
+// left out, and an invalid part of a filter matches nothing, as in Grid Engine.
 func Compile(sets []*qconf.ResourceQuotaSet, c Compilation) (*Sets, []error) {
 	k := compiler{c: c, s: &Sets{
 		queues: c.Queues, hosts: c.Hosts, names: c.HostNames, groupsOf: c.Groups, userSets: c.UserSets,
@@ -129,7 +128,7 @@ func Compile(sets []*qconf.ResourceQuotaSet, c Compilation) (*Sets, []error) {
 	return k.s, k.errs
 }
 
-// compiler compiles sets and collects what is wrong with them.
+// compiler compiles sets and collects their errors.
 type compiler struct {
 	c     Compilation
 	s     *Sets
@@ -220,7 +219,7 @@ func (k *compiler) limit(source qconf.QuotaLimit) (limit, error) {
 	return l, nil
 }
 
-// consumes reports whether what is limited is a sum of uses.
+// consumes reports whether the limited resource is a consumable.
 func (l *limit) consumes() bool { return l.consumable != qconf.ConsumableNo }
 
 // attributeType translates a type. How many elements of a map are in use is a number.

@@ -6,11 +6,11 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// SortOut marks the queues and the hosts at which the original does not look for places any
-// more once a job has failed in a queue on a host. It reports whether that goes for all
-// places. No manual has it (tested): it says which reasons are given beside this one. A rule
-// for some queues rules out these, and a rule for some hosts those, as far as no rule
-// before it in its set may be for other places; a rule for single queue instances nothing.
+// SortOut marks the queues and the hosts that Grid Engine does not check any more after a job has
+// failed in a queue on a host. It reports whether that applies to all places. It determines which
+// other reasons are given; no manual describes it (tested). A rule for some queues rules out these
+// queues, and a rule for some hosts these hosts, unless an earlier rule of the set may apply to
+// other places. A rule for single queue instances rules out nothing.
 func (f *Failure) SortOut(queue, host int32, queues, hosts []bool) (everywhere bool) {
 	if f.demand == nil {
 		return false
@@ -47,8 +47,8 @@ func (f *Failure) SortOut(queue, host int32, queues, hosts []bool) (everywhere b
 	return false
 }
 
-// sortOutAll is SortOut for a rule that is for all places. Rules before it count for whatever
-// jobs they are, unless this one names parallel environments.
+// sortOutAll is SortOut for a rule for all places. Earlier rules count regardless of their jobs,
+// unless this rule names parallel environments.
 func (r *rule) sortOutAll(c Consumer, before []*rule, queues, hosts []bool) (everywhere bool) {
 	byQueue := slices.ContainsFunc(before, func(b *rule) bool { return !isGlobal(b.source.Queues) })
 	byHost := slices.ContainsFunc(before, func(b *rule) bool { return !isGlobal(b.source.Hosts) })
@@ -68,8 +68,8 @@ func (r *rule) sortOutAll(c Consumer, before []*rule, queues, hosts []bool) (eve
 	return false
 }
 
-// SortOutHosts marks the hosts at which the original does not look for places of a parallel
-// job once it has failed for all places: those that no rule before it is for.
+// SortOutHosts marks the hosts that Grid Engine does not check for a parallel job after it has
+// failed for all places: the hosts to which no earlier rule applies.
 func (f *Failure) SortOutHosts(hosts []bool) {
 	a := f.demand.applicable
 	r := a.candidates[f.candidate].rule

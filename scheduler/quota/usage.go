@@ -9,29 +9,27 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// Usage is what running jobs use under the rules of Sets. Where nothing is used,
-// nothing is kept.
+// Usage is the usage of running jobs under the rules of Sets. It only stores counters with usage.
 type Usage struct {
 	sets     *Sets
 	at       map[Counter]int32 // in counters
 	counters []counter
-	free     []int32 // indexes in counters that nobody has
-	order    []int32 // in which the sets are asked
+	free     []int32 // unused indexes of counters
+	order    []int32 // in which the sets are checked
 	changed  []uint64
 	clock    uint64 // of changes
 }
 
-// counter is what is used of a limit.
+// counter is the usage of a limit.
 type counter struct {
 	id     Counter
-	since  uint64 // when it came to be; orders the rows of qquota
+	since  uint64 // time of its creation; orders the rows of qquota
 	amount value.Amount
-	// Of a complex with the relation EXCL: slots of jobs that requested it, and of
-	// those that did not.
+	// For a complex with the relation EXCL: the slots of jobs that requested it, and of other jobs.
 	exclusive, shared int64
 }
 
-// nothing is what is used where nothing is.
+// nothing is the counter without usage.
 var nothing counter
 
 // NewUsage returns the usage of no jobs.
@@ -43,7 +41,7 @@ func (s *Sets) NewUsage() *Usage {
 	return u
 }
 
-// Clone returns a copy for what-if.
+// Clone returns a copy for hypothetical changes.
 func (u *Usage) Clone() *Usage {
 	c := *u
 	c.at, c.counters, c.free = maps.Clone(u.at), slices.Clone(u.counters), slices.Clone(u.free)
@@ -51,9 +49,9 @@ func (u *Usage) Clone() *Usage {
 	return &c
 }
 
-// Settle puts the sets whose usage has changed last behind the others. The order
-// decides which of several exhausted limits is the reason that is shown, and it is
-// that of the original if Settle is called once before each scheduling run.
+// Settle moves the sets whose usage has changed most recently to the end. Their order decides which
+// of several exhausted limits is shown as the reason. It equals Grid Engine's if Settle is called
+// once before each scheduling run.
 func (u *Usage) Settle() {
 	slices.SortStableFunc(u.order, func(a, b int32) int {
 		switch {
@@ -66,7 +64,7 @@ func (u *Usage) Settle() {
 	})
 }
 
-// counter finds what is used. The result is to be read only.
+// counter returns the usage of a counter. Do not change the result.
 func (u *Usage) counter(id Counter) *counter {
 	if u == nil || len(u.at) == 0 {
 		return &nothing
@@ -77,7 +75,7 @@ func (u *Usage) counter(id Counter) *counter {
 	return &nothing
 }
 
-// IsEmpty reports whether nothing is used at all.
+// IsEmpty reports whether there is no usage.
 func (u *Usage) IsEmpty() bool { return len(u.at) == 0 }
 
 // Used returns the usage of a counter. For a complex with the relation EXCL, used is the number of
@@ -96,21 +94,20 @@ type Grant struct {
 	Slots       int
 }
 
-// Debit adds what a job uses at the places that it was granted. The first grant is
-// that of its master task. What was used before the rules were there is debited all
-// the same, so that limits may be exceeded. After an error nothing has changed: if a
-// grant is none, or a number is too large to be counted.
+// Debit adds the usage of a job at its granted places. The first grant is the master task's. Debit
+// does not check limits, because jobs may have started before a rule existed, so limits may be
+// exceeded. If a grant is invalid, or a sum is too large, it returns an error and changes nothing.
 func (u *Usage) Debit(d *Demand, grants []Grant) error { return u.book(d, grants, 1, false) }
 
-// DebitSlaves is Debit for slots of a job whose master task is elsewhere: what the job
-// takes once is not debited.
+// DebitSlaves is Debit for slots of a job whose master task is elsewhere: it does not debit amounts
+// that the job takes once.
 func (u *Usage) DebitSlaves(d *Demand, grants []Grant) error { return u.book(d, grants, 1, true) }
 
-// Credit takes away what Debit added, with the same arguments. It is an error if it
-// was not debited, as far as that can be told, and nothing changes then.
+// Credit undoes a Debit with the same arguments. If it detects that there was no such Debit, it
+// returns an error and changes nothing.
 func (u *Usage) Credit(d *Demand, grants []Grant) error { return u.book(d, grants, -1, false) }
 
-// CreditSlaves takes away what DebitSlaves added.
+// CreditSlaves undoes a DebitSlaves with the same arguments.
 func (u *Usage) CreditSlaves(d *Demand, grants []Grant) error { return u.book(d, grants, -1, true) }
 
 var errNotDebited = errors.New("it has not been debited")
@@ -139,8 +136,8 @@ func (u *Usage) book(d *Demand, grants []Grant, sign int, slaves bool) error {
 	return nil
 }
 
-// apply adds, sign times, what the job uses, and stops after so many additions, if
-// that is not negative. It returns how many it has made.
+// apply adds the usage of the job, multiplied by sign. It stops after most additions, unless most
+// is negative, and returns their number.
 func (u *Usage) apply(d *Demand, grants []Grant, sign int, slaves bool, most int) (done int, err error) {
 	a := d.applicable
 	for n, g := range grants {
@@ -174,7 +171,7 @@ func (u *Usage) apply(d *Demand, grants []Grant, sign int, slaves bool, most int
 	return done, nil
 }
 
-// add adds to a counter, which is there only while something is used.
+// add adds to a counter, which exists only while it has usage.
 func (u *Usage) add(w *want, id Counter, slots int) error {
 	i, known := u.at[id]
 	c := counter{id: id, since: u.clock}

@@ -3,11 +3,11 @@
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// It does not know jobs: which of its tasks wait or which number of slots is tried
-// first is not decided here.
+// It does not use jobs: the caller decides which tasks are pending, and which number of slots is
+// tried first.
 //
-// It is pure. Lists are immutable and may be used from any goroutine; what changes
-// one returns another.
+// It is pure. Lists are immutable and may be used by several goroutines; methods that change a list
+// return a new one.
 package rangelist
 
 import (
@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// Infinity is the end of a range of slots that has none.
+// Infinity is the end of an open range of slots.
 const Infinity = 9999999
 
 // maxNumber is the largest number in a list, as for array tasks in sge_submit(1).
@@ -37,8 +37,8 @@ func (r Range) has(n int) bool {
 	return r.First <= n && n <= r.Last && (n-r.First)%r.Step == 0
 }
 
-// normal gives ranges of one number the step 1, and those of others the Last that is
-// one of them.
+// normal normalises a range: a range of one number gets the step 1, and Last becomes the last
+// number that is in the range.
 func normal(first, last, step int) Range {
 	last -= (last - first) % step
 	if first == last {
@@ -49,7 +49,7 @@ func normal(first, last, step int) Range {
 
 // List is a set of numbers above 0. The zero List is empty.
 type List struct {
-	ranges []Range // ascending; none begins before the one in front of it has ended
+	ranges []Range // ascending and not overlapping
 }
 
 // Of returns the list of the numbers first, first+step, ... that are not above last.
@@ -106,8 +106,8 @@ func ParseTasks(text string) (List, error) {
 	}
 	var l List
 	for _, r := range ranges {
-		// The numbers of ranges that mesh would have to be taken one by one, and of
-		// those that somebody writes there can be too many.
+		// The numbers of interleaved ranges would have to be handled one by one, and ranges written
+		// by users may contain too many.
 		for _, k := range l.ranges {
 			if r.First <= k.Last && k.First <= r.Last && (r.Step > 1 || k.Step > 1) {
 				return List{}, fmt.Errorf("cannot read the list of ranges %q: %s and %s overlap, expected that only where neither has a step",
@@ -169,7 +169,7 @@ func (l List) Contains(n int) bool {
 	return i < len(l.ranges) && l.ranges[i].has(n)
 }
 
-// IsEmpty reports whether there is no number.
+// IsEmpty reports whether the list contains no number.
 func (l List) IsEmpty() bool { return len(l.ranges) == 0 }
 
 // Len returns the number of elements.
@@ -306,8 +306,8 @@ func join(ranges []Range) []Range {
 		if n := len(kept); n > 0 {
 			last := &kept[n-1]
 			gap := r.First - last.Last
-			// A single number goes with either step, two with that of their distance;
-			// but only neighbours are worth a range where there was none.
+			// A single number fits any step, and two numbers the step of their distance; but only
+			// neighbours become a new range.
 			if (last.Step == gap || last.First == last.Last && gap == 1) && (r.Step == gap || r.First == r.Last) {
 				last.Last, last.Step = r.Last, gap
 				continue

@@ -45,9 +45,9 @@ func (c *calculation) portion(entities []Entity, i int32, tasks []int32, more in
 	return shares
 }
 
-// functional computes the functional tickets of running tasks (sge_priority(5),
-// functional policy): all tickets are divided among them. Kinds of shares that none
-// of them has give their weight to the others.
+// functional computes the functional tickets of running tasks (sge_priority(5), functional policy):
+// all tickets are divided among them. The weight of a kind of shares that none of them has goes to
+// the other kinds.
 func (c *calculation) functional() functionalSums {
 	var sums functionalSums
 	total := c.Config.TicketsFunctional
@@ -86,8 +86,7 @@ func (c *calculation) functional() functionalSums {
 	return sums
 }
 
-// apart is added to the sums of shares when the next task is looked for, so that
-// none of them is 0.
+// apart is added to the sums of shares when the next task is selected, so that no sum is 0.
 const apart = 0.001
 
 // functionalRanking gives functional tickets to one pending task after the other.
@@ -101,12 +100,12 @@ type functionalRanking struct {
 	dependent bool
 }
 
-// pendingFunctional computes the functional tickets of pending tasks. The task that
-// would get the most tickets if it were started gets them and counts as running from
-// then on. That is repeated for max_functional_jobs_to_schedule tasks; the others
-// keep what the first of their category would have got in the last round.
+// pendingFunctional computes the functional tickets of pending tasks. The task that would get the
+// most tickets if it were started gets them and counts as running from then on. That is repeated
+// for max_functional_jobs_to_schedule tasks; each other task gets the tickets that the first one of
+// its category would have got in the last round.
 //
-// sums are those of the tasks that run.
+// sums are the sums of running tasks.
 func (c *calculation) pendingFunctional(sums functionalSums, dependent bool) {
 	r := &functionalRanking{calculation: c, weights: c.Config.weights(), sums: sums, running: c.running.clone(), dependent: dependent}
 	r.queue = c.newQueue(dependent,
@@ -124,14 +123,14 @@ func (c *calculation) pendingFunctional(sums functionalSums, dependent bool) {
 	for range limit - 1 {
 		r.start(r.best())
 	}
-	// What the others keep is what they are worth in the last round.
+	// The other tasks get their value of the last round.
 	r.lookAtAll()
 	last := &r.queue.all[r.heap.items[0]]
 	r.leave(last)
 	r.start(last)
 }
 
-// before reports whether the first task of a category is taken before that of another.
+// before reports whether the first task of category i precedes the first one of category j.
 func (r *functionalRanking) before(i, j int32) bool {
 	a, b := &r.queue.all[i], &r.queue.all[j]
 	if a.key != b.key {
@@ -173,8 +172,8 @@ func (r *functionalRanking) lookAtAll() {
 	r.heap.order()
 }
 
-// best returns the category whose first task is worth most: the first that is still worth what
-// it was when it was looked at last.
+// best returns the category whose first task has the highest value: the first one whose value has
+// not changed since it was computed last.
 func (r *functionalRanking) best() *category {
 	for {
 		i := r.heap.items[0]
@@ -223,8 +222,8 @@ func (c *calculation) grow(sum *float64, entities []Entity, i int32, tasks []int
 	return s
 }
 
-// leave gives the tasks that are not reached what the first of their category would have
-// got. The policies behind this one do not see what that first one has (tested).
+// leave gives the remaining tasks the tickets that the first one of their category would have got.
+// The following policies do not use the tickets of that first one (tested).
 func (r *functionalRanking) leave(best *category) {
 	for _, i := range r.heap.items {
 		k := &r.queue.all[i]

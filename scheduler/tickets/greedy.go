@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// category is a list of pending tasks that a policy cannot tell apart. Only the
-// first of them is looked at.
+// category is a list of pending tasks that a policy cannot tell apart. Only the first one of them
+// is compared.
 type category struct {
-	user, project, department int32 // None also for those without shares
+	user, project, department int32 // None also for objects without shares
 	own                       float64
 	first, end                int32   // in queue.tasks
-	value                     float64 // of its first task, when it was looked at last
+	value                     float64 // of its first task, when it was computed last
 	key                       float64 // value, with the tickets of other policies
 }
 
@@ -54,21 +54,20 @@ func (h *heap) pop() {
 	h.down(0)
 }
 
-// queue is all pending tasks of a policy, by category. The one that is worth most is
-// taken, which makes those that share something with it worth less, and so on.
+// queue holds all pending tasks of a policy by category. The policy repeatedly takes the task with
+// the highest value, which reduces the values of tasks that share an object with it.
 //
-// What a task is worth never grows. So what was worth most when it was looked at,
-// and still is worth that, is the best one, and not everything has to be looked at
-// for each task: that is what the heaps are for.
+// The value of a task never grows. So if the task with the highest stored value still has that
+// value, it is the best one. With heaps of stored values, not all values have to be computed again
+// for each task.
 type queue struct {
 	c     *calculation
 	tasks []int32 // indexes, by category
 	all   []category
 }
 
-// newQueue sorts the pending tasks into categories by what they have that of says
-// is worth something; own is what a task has for itself. Tasks without anything are
-// left out.
+// newQueue sorts the pending tasks into categories by their objects for which of returns a positive
+// value; own returns a task's own value. Tasks without any value are left out.
 func (c *calculation) newQueue(dependent bool, of func(*Entity) float64, own func(*Task) float64) *queue {
 	q := &queue{c: c}
 	has := func(entities []Entity, i int32) int32 {
@@ -139,7 +138,7 @@ func (q *queue) fill(of []int32, dependent bool) {
 		return byChange(&q.c.Input.Tasks[i], &q.c.Input.Tasks[j])
 	}
 	for i := range q.all {
-		// Most are in order: tasks come by the numbers of their jobs.
+		// Most are sorted already: tasks come in the order of their job numbers.
 		if list := q.tasks[q.all[i].first:q.all[i].end]; !slices.IsSortedFunc(list, before) {
 			slices.SortFunc(list, before)
 		}

@@ -10,7 +10,7 @@ type Row struct {
 	Path          string // node_name
 	User, Project int32  // None where the line names none
 	Shares        float64
-	Tasks         int     // job_count, of those that run or may start
+	Tasks         int     // job_count: tasks that run or may start
 	Level         float64 // level%, of the shares of the siblings
 	Total         float64 // total%, of the whole tree
 	LongTarget    float64 // long_target_share
@@ -21,12 +21,12 @@ type Row struct {
 	UsageTime     int64   // usage_time, of users; 0 for others
 }
 
-// Monitoring is what Tree.Monitor reads.
+// Monitoring is the input of Tree.Monitor.
 type Monitoring struct {
 	Ledger       *Ledger // nil for no usage
 	Weights      UsageWeights
 	Compensation float64 // Config.CompensationFactor
-	// Names are those of the users; a number whose name is empty is nobody's.
+	// Names are the names of the users; an index with an empty name is unused.
 	Names []string
 	// Allowed says which users may use a project (project(5), acl and xacl); nil is for all.
 	Allowed func(user, project int32) bool
@@ -38,13 +38,13 @@ type Monitoring struct {
 // default node follow it in the order of their names, each with its shares, whether or not they
 // have jobs. Below the default node of a project they are all users with access to the project.
 //
-// What a project has used and no user of it that the tree names is added to its
-// default node. The tasks and the target shares are 0 in the original, whatever runs.
+// Usage of a project that belongs to no user named in the tree is added to the project's default
+// node. The tasks and the target shares are always 0, as in Grid Engine.
 func (t *Tree) Monitor(m *Monitoring) []Row {
 	shown, tasks := t.withAllUsers(m)
 	v := &monitor{Monitoring: m, tree: shown, usage: shown.usages(m.Ledger, &m.Weights, nil), tasks: tasks, goals: make([]Portion, len(shown.nodes))}
 	shown.addUnexplained(v.usage)
-	for i := len(tasks) - 1; i > 0; i-- { // parents come before their children
+	for i := len(tasks) - 1; i > 0; i-- { // parents precede their children
 		tasks[shown.nodes[i].Parent] += tasks[i]
 	}
 	if tasks[0] > 0 {
@@ -109,8 +109,8 @@ func (t *Tree) withAllUsers(m *Monitoring) (*Tree, []int) {
 	return shown, tasks
 }
 
-// addUnexplained adds to the default node of each project, and to the groups
-// between them, what the project has used and nobody below it.
+// addUnexplained adds the usage of each project that belongs to no user below it to the project's
+// default node, and to the groups in between.
 func (t *Tree) addUnexplained(usage []float64) {
 	for i := range t.nodes {
 		n := &t.nodes[i]
@@ -142,7 +142,7 @@ func (t *Tree) firstDefault(i int32) int32 {
 	return None
 }
 
-// divide divides what a node is entitled to among its children with tasks.
+// divide divides the entitlement of a node among its children with tasks.
 func (v *monitor) divide(n *treeNode, own Portion) {
 	var active []int32
 	var portions []Portion

@@ -17,9 +17,8 @@ func (c *calculation) overrides(entities []Entity, i int32, tasks []int32, more 
 	return entities[i].OverrideTickets
 }
 
-// activeOverride computes the override tickets of running tasks (sge_priority(5),
-// override policy): those of the user, the project and the department, and the
-// job's own.
+// activeOverride computes the override tickets of running tasks (sge_priority(5), override policy):
+// the tickets of the user, the project and the department, and the job's own.
 func (c *calculation) activeOverride() {
 	for i := range c.active {
 		t := &c.active[i]
@@ -30,21 +29,20 @@ func (c *calculation) activeOverride() {
 	}
 }
 
-// shared are the categories with a project and a department in common. What these
-// give changes for all of them at once, and by the same: their order is that of
-// what the users and the jobs give. So one task of a project with many users does
-// not make all of them be looked at again.
+// shared holds the categories with the same project and department. The tickets of these two change
+// for all of the categories at once and by the same amount, so the categories are ordered by the
+// tickets of users and jobs. So when a task of a project with many users is taken, the others need
+// not be computed again.
 type shared struct {
 	project, department int32
 	categories          heap
-	key                 float64 // of the first task, when it was looked at last
+	key                 float64 // of the first task, when it was computed last
 }
 
-// pendingOverride computes the override tickets of pending tasks. Where tasks share
-// them, the task that would get most if it were started gets that and counts as
-// running from then on; of those that would get the same, it is the one with the
-// smaller job id. Tickets of policies before this one order the tasks within a
-// category only.
+// pendingOverride computes the override tickets of pending tasks. If tasks share tickets, the task
+// that would get the most if it were started gets these, and counts as running from then on; among
+// equal ones it is the task with the smallest job number. Tickets of preceding policies only order
+// the tasks within a category.
 func (c *calculation) pendingOverride(dependent bool) {
 	q := c.newQueue(dependent,
 		func(e *Entity) float64 { return e.OverrideTickets },

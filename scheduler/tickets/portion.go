@@ -1,28 +1,27 @@
 package tickets
 
-// Portion is a node of a share tree with tasks below it, and what it is entitled to: parts
-// of the whole tree, from 0 to 1 (share_tree(5); sched_conf(5), compensation_factor).
+// Portion is a node of a share tree with tasks below it, and its entitlement: parts of the whole
+// tree, from 0 to 1 (share_tree(5); sched_conf(5), compensation_factor).
 type Portion struct {
 	Shares float64
 	Usage  float64 // decayed and weighted, of all that is below it
 
 	Long  float64 // in the long run: by the shares alone
-	Short float64 // now: also by what was used
+	Short float64 // current entitlement, which depends on past usage
 
-	among float64 // Short, of what all siblings have
-	right float64 // what among is in proportion to
+	among float64 // Short, as a part of all siblings
+	right float64 // among is in proportion to it
 }
 
-// Whole is what the root of a tree is entitled to.
+// Whole is the entitlement of the root of a tree.
 var Whole = Portion{Long: 1, Short: 1, among: 1}
 
 // least is the usage that a node counts with when it has the whole tree.
 const least = 1.0
 
-// Divide divides what a node is entitled to among its children with tasks. They get it by
-// the square of their shares over their usage; so who has used twice its part gets half of
-// it. Children that would get more than the compensation factor times their part get less;
-// 0 is for no such bound.
+// Divide divides the entitlement of a node among its children with tasks, in proportion to the
+// square of their shares divided by their usage: a child that has used twice its part gets half of
+// it. Children get at most the compensation factor times their part; factor 0 means no maximum.
 func Divide(parent Portion, children []Portion, factor float64) {
 	all := 0.0
 	for i := range children {

@@ -34,9 +34,8 @@ func (c *calculation) newShares() *shares {
 	}
 }
 
-// target computes what each node is entitled to (share_tree(5); sched_conf(5),
-// compensation_factor). pending says whether pending tasks count, or those that run
-// only.
+// target computes the entitlement of each node (share_tree(5); sched_conf(5), compensation_factor).
+// pending says whether pending tasks count in addition to running ones.
 func (s *shares) target(pending bool) {
 	clear(s.tasks)
 	clear(s.sums)
@@ -85,10 +84,9 @@ func (s *shares) divide(node int32) {
 	}
 }
 
-// activeShare computes the share tree tickets of running tasks (sge_priority(5),
-// share tree policy): what their leaf is entitled to, divided by their job shares,
-// or evenly where none of them has any. Pending tasks count for the latter where
-// target counted them.
+// activeShare computes the share tree tickets of running tasks (sge_priority(5), share tree
+// policy): the entitlement of their leaf, divided in proportion to their job shares, or evenly if
+// no task has job shares. In the second case pending tasks count if target counted them.
 func (c *calculation) activeShare(s *shares) {
 	for i := range c.active {
 		t := &c.active[i]
@@ -119,7 +117,7 @@ type ranked struct {
 // ranking is the order of the tasks below each node.
 type ranking struct {
 	*shares
-	tasks  []ranked // of a node and those below it: side by side
+	tasks  []ranked // tasks of a node and of the nodes below it, in one slice
 	leaves []int32  // the tasks of all leaves, by leaf
 	ends   []int32  // of each node: where its own tasks end there
 }
@@ -141,11 +139,10 @@ func (r *ranking) byLeaf() {
 	}
 }
 
-// pendingShare computes the share tree tickets of pending tasks: those below a node
-// are ranked, and the first gets all that the node is entitled to, the second half
-// of it, the third a third; a parallel job counts as its slots for those behind it.
-// That is done from the leaves to the children of the root, and what was found there
-// counts. Tasks that run are ranked first.
+// pendingShare computes the share tree tickets of pending tasks. The tasks below a node are ranked:
+// the first gets the whole entitlement of the node, the second half of it, the third a third, and
+// so on; a parallel job counts with its slots for the tasks after it. This is done from the leaves
+// up to the children of the root, whose results count. Running tasks are ranked first.
 func (c *calculation) pendingShare(s *shares, dependent bool) {
 	r := &ranking{shares: s, tasks: make([]ranked, 0, len(c.Input.Tasks))}
 	r.byLeaf()
@@ -219,7 +216,7 @@ func (r *ranking) rank(node int32, dependent bool) {
 		}
 	}
 	list := r.tasks[from:]
-	// The tasks of a leaf are in order as a rule: they come by the numbers of their jobs.
+	// The tasks of a leaf are usually sorted already: they come in the order of their job numbers.
 	if !slices.IsSortedFunc(list, r.compare) {
 		slices.SortFunc(list, r.compare)
 	}

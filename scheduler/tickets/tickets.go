@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// None is the index of what is not there.
+// None is the index of a missing element.
 const None int32 = -1
 
-// Ref says which element of a list something belongs to. The zero Ref is of none, so
-// that who says nothing about a task gives it no shares.
+// Ref is a reference to an element of a list. The zero Ref refers to no element, so that a task
+// without references has no shares.
 type Ref int32
 
 // RefTo returns the Ref to the element with an index, and to none for None.
 func RefTo(index int32) Ref { return Ref(index + 1) }
 
-// Index is that of the element, None where there is none.
+// Index returns the index of the element, or None.
 func (r Ref) Index() int32 { return int32(r) - 1 }
 
-// In reports whether the Ref is to one of n elements, or to none.
+// In reports whether the Ref refers to one of n elements, or to none.
 func (r Ref) In(n int) bool { return r >= 0 && int(r) <= n }
 
 func (r Ref) orNone(n int) Ref {
@@ -29,8 +29,8 @@ func (r Ref) orNone(n int) Ref {
 	return 0
 }
 
-// Entity is what the functional and override policies know of a user, a project
-// or a department (user(5), project(5), access_list(5): fshare and oticket).
+// Entity holds the shares and tickets of a user, a project or a department for the functional and
+// override policies (user(5), project(5), access_list(5): fshare and oticket).
 type Entity struct {
 	FunctionalShares float64
 	OverrideTickets  float64
@@ -42,13 +42,14 @@ type Entity struct {
 type Task struct {
 	Job  uint32
 	Task uint32 // 0 for none
-	// Changed counts the changes of jobs: their submission, alterations, holds that come and
-	// go, and tasks that start. Functional and override policy take tasks that they cannot tell
-	// apart in this order, unless they stand in PolicyHierarchy (tested).
+	// Changed counts the changes of jobs: submissions, alterations, changes of holds, and starts of
+	// tasks. The functional and the override policy handle equal tasks in this order, unless
+	// PolicyHierarchy contains them (tested).
 	Changed int64
-	// What the task refers to in the lists of the Input, and the leaf that Tree.Leaf gave. There
-	// is no User without a user object: such users have no shares (share_tree(5)). Department is the first user set of that type with the user,
-	// else with the user's group, else defaultdepartment (access_list(5)).
+	// References to the lists of the Input, and the leaf from Tree.Leaf. User is not set for a user
+	// without a user object, who has no shares (share_tree(5)). Department is the first user set of
+	// that type that contains the user, otherwise the first one that contains the user's group,
+	// otherwise defaultdepartment (access_list(5)).
 	User, Project, Department Ref
 	Leaf                      Ref
 	JobShares                 float64 // qsub(1), -js
@@ -79,7 +80,7 @@ func PendingTasks(maxPendingTasksPerJob, freeSlots int) int {
 	return min(maxPendingTasksPerJob, freeSlots+1)
 }
 
-// Input is what Calculate reads.
+// Input is the input of Calculate.
 type Input struct {
 	Config      Config
 	Users       []Entity
@@ -90,7 +91,7 @@ type Input struct {
 	Tasks       []Task
 }
 
-// Tickets are those of a task (qstat(1), -ext).
+// Tickets are the tickets of a task (qstat(1), -ext).
 type Tickets struct {
 	Share      float64 // stckt
 	Functional float64 // ftckt
@@ -99,7 +100,7 @@ type Tickets struct {
 	Portion    float64 // share, of the tickets of all pending or of all running tasks
 }
 
-// Result is what Calculate computes.
+// Result is the result of Calculate.
 type Result struct {
 	Tasks []Tickets // of the tasks of the input
 	// Max is the largest total of any task, which priorities are normalized by.
@@ -108,19 +109,18 @@ type Result struct {
 	// ActiveOverride is the sum of the override tickets of running tasks
 	// (weight_tickets_override, an output).
 	ActiveOverride float64
-	// Unknown are the tasks of the input that refer to what its lists do not have. That
-	// counts as none.
+	// Unknown are the tasks of the input with references to missing elements. Such references count
+	// as none.
 	Unknown []int
 }
 
 // Calculate computes the tickets of all pending and running tasks of a scheduling
 // run (sge_priority(5), ticket policy).
 //
-// Tickets of running tasks are calculated twice. Those in the result ignore that
-// there are pending tasks: they say how running tasks share the cluster, and are
-// what run-time priorities follow. Pending tasks are ranked one after the other, as
-// if those before had been started, beside the tasks that run; so their tickets
-// add up to more than a policy has.
+// The tickets of running tasks are calculated twice. The ones in the result ignore pending tasks:
+// they determine how running tasks share the cluster, and so their run-time priorities. Pending
+// tasks are ranked one after another, as if the preceding ones had been started in addition to the
+// running tasks; so their tickets add up to more than the policy has.
 //
 // The same input gives the same result, bit by bit.
 //
@@ -132,8 +132,7 @@ func Calculate(in *Input) *Result {
 	return result
 }
 
-// known returns the input without references to what its lists do not have, and the tasks that
-// had any.
+// known returns the input without references to missing elements, and the tasks that had any.
 func (in *Input) known() (*Input, []int) {
 	all := in
 	var unknown []int
@@ -170,8 +169,8 @@ func (in *Input) calculate() *Result {
 	return calculate(in, active)
 }
 
-// calculateMixed is Calculate for running tasks among pending ones: those that run come
-// first, and the others after them, each in their order.
+// calculateMixed is Calculate for an input in which running and pending tasks are mixed: it sorts
+// running tasks before pending ones.
 func calculateMixed(in *Input) *Result {
 	sorted, from := *in, make([]int, 0, len(in.Tasks))
 	active := 0
@@ -198,7 +197,7 @@ func calculateMixed(in *Input) *Result {
 	return result
 }
 
-// calculate is Calculate for tasks of which the first so many run, and no others.
+// calculate is Calculate for an input whose first active tasks, and no others, are running.
 func calculate(in *Input, active int) *Result {
 	c := &calculation{
 		Input: in, Result: &Result{Tasks: make([]Tickets, len(in.Tasks))}, hier: make([]float64, len(in.Tasks)),
@@ -249,7 +248,7 @@ type calculation struct {
 	running counts
 }
 
-// counts are numbers of tasks that run, or are assumed to, by what they share.
+// counts holds the numbers of tasks that run, or are assumed to run, by shared object.
 type counts struct{ users, projects, departments []int32 }
 
 func (n *counts) clone() counts {
@@ -307,8 +306,8 @@ type step struct {
 	dependent bool // orders tasks by the tickets of the policies before it, too
 }
 
-// order is policy_hierarchy of sched_conf(5): the policies that it names depend on
-// each other in its order; the others come after them, each for itself.
+// order returns the policies in the order of policy_hierarchy of sched_conf(5): the policies that
+// it names depend on each other; the others follow independently.
 func order(hierarchy string) []step {
 	var steps []step
 	for i := range len(hierarchy) {

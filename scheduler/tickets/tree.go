@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Kind is what a node of the share tree stands for (share_tree(5)).
+// Kind is the kind of a node of the share tree (share_tree(5)).
 type Kind int
 
 // The kinds of nodes.
 const (
-	Group       Kind = iota // of what is below it
+	Group       Kind = iota // of the nodes below it
 	UserNode                // a user
 	ProjectNode             // a project; below it are its users
-	DefaultNode             // each user that has no node of its own, share_tree(5)
+	DefaultNode             // for each user without a node, share_tree(5)
 )
 
 // Node is a node of the share tree.
@@ -26,22 +26,22 @@ type Node struct {
 	Shares float64 // among its siblings
 }
 
-// treeNode is a node with what is derived from its place.
+// treeNode is a node with values derived from its position.
 type treeNode struct {
 	Node
 	children []int32
 	project  int32 // of the project that the node is below of, or None
 }
 
-// Tree is a share tree (share_tree(5)). It finds the leaf of a task. Users that the
-// tree does not name get a leaf beside the default node, with as many shares, when
-// they are first asked for; so a Tree is not kept when users go.
+// Tree is a share tree (share_tree(5)). It finds the leaf of a task. Users that the tree does not
+// name get a leaf next to the default node, with the same number of shares, on their first use;
+// make a new Tree when users are removed.
 type Tree struct {
 	nodes    []treeNode
-	named    int         // how many come from the configuration
+	named    int         // number of nodes from the configuration
 	users    int         // how many there are
 	projects []int32     // the node of each project, or None
-	outside  searchSpace // of what is below no project
+	outside  searchSpace // of nodes that are not below a project
 	inside   []searchSpace
 }
 
@@ -49,14 +49,14 @@ type Tree struct {
 type searchSpace struct {
 	node     int32   // None for nothing
 	fallback int32   // the default node, or None
-	leaf     []int32 // by user, None where there is none; nil before it is needed
+	leaf     []int32 // by user, None for users without a leaf; nil until it is needed
 }
 
-// NewTree makes a tree of nodes that come after their parents, the root first.
-// users and projects are how many there are.
+// NewTree makes a tree. Each node must follow its parent, and the root comes first. users and
+// projects are the numbers of users and projects.
 //
-// Where a user, a project or a default node is there twice, the first counts, from
-// top to bottom. Projects below other projects are found by nobody.
+// If a user, a project or a default node occurs twice, the first one from top to bottom counts.
+// Projects below other projects are never used.
 func NewTree(nodes []Node, users, projects int) (*Tree, error) {
 	if len(nodes) == 0 {
 		return nil, errors.New("cannot make a share tree of no nodes")
@@ -143,12 +143,11 @@ func (t *Tree) leaves(s *searchSpace) []int32 {
 	return s.leaf
 }
 
-// Leaf finds the node of a user's tasks in a project, or without one for None
-// (share_tree(5)). A project without nodes below it is itself the leaf. Without a
-// leaf, the zero Ref, a task gets no tickets of the share tree: a project that the tree does
-// not have, or has without the user and without a default node. The nodes outside
-// of projects are no substitute. Users and projects that the tree was not made for have none
-// either.
+// Leaf finds the node of a user's tasks in a project, or for None without a project
+// (share_tree(5)). A project without nodes below it is itself the leaf. Leaf returns the zero Ref,
+// with which a task gets no tickets of the share tree, if the tree does not contain the project, or
+// contains it with neither the user nor a default node below it: the nodes outside of projects do
+// not apply. It also does so for users and projects beyond the numbers given to NewTree.
 func (t *Tree) Leaf(user, project int32) Ref { return RefTo(t.leaf(user, project)) }
 
 func (t *Tree) leaf(user, project int32) int32 {
@@ -179,10 +178,9 @@ func (t *Tree) leaf(user, project int32) int32 {
 	return i
 }
 
-// usages returns the combined usages of all nodes: of a user, in the project that the
-// node is below of, and of a project, whatever is below it. A group has the sum of
-// its children. Of the leaves that were made for users whom the tree does not name only those
-// count that are present (nil for all): who has no tasks any more is as if never seen.
+// usages returns the combined usages of all nodes: a user's usage in the project above the node, a
+// project's whole usage, and for a group the sum of its children. The leaves of users whom the tree
+// does not name count only if the user is present (nil means all): users without tasks are ignored.
 func (t *Tree) usages(l *Ledger, w *UsageWeights, present []bool) []float64 {
 	usage := make([]float64, len(t.nodes))
 	for i := len(t.nodes) - 1; i >= 0; i-- {
@@ -193,7 +191,7 @@ func (t *Tree) usages(l *Ledger, w *UsageWeights, present []bool) []float64 {
 		if u := n.usage(l); u != nil {
 			usage[i] = w.combine(&u.Decayed)
 		}
-		// A parent comes later; what a project has used replaces the sum.
+		// A parent comes later; the usage of a project replaces the sum.
 		if n.Parent != None {
 			usage[n.Parent] += usage[i]
 		}

@@ -9,7 +9,7 @@ import (
 // UsageType is a kind of usage (sched_conf(5), usage_weight_list).
 type UsageType int
 
-// The kinds of usage that are kept.
+// The recorded kinds of usage.
 const (
 	CPU          UsageType = iota // seconds of processor time
 	Mem                           // memory by processor time, in GB seconds
@@ -46,9 +46,9 @@ func (w *UsageWeights) combine(a *Amounts) float64 {
 	return usage
 }
 
-// Usage is what a user or a project has used.
+// Usage is the past usage of a user or a project.
 type Usage struct {
-	Decayed  Amounts // what the share tree counts
+	Decayed  Amounts // the usage that counts in the share tree
 	LongTerm Amounts // all of it, never decayed
 }
 
@@ -59,8 +59,8 @@ func (u *Usage) add(a *Amounts) {
 	}
 }
 
-// UserUsage is what a user has used without a project and in each project, and
-// until when it is decayed.
+// UserUsage is the past usage of a user, without a project and in each project, and the time until
+// which it has been decayed.
 type UserUsage struct {
 	Usage
 	ByProject []ProjectUsage // sorted by Project
@@ -68,7 +68,7 @@ type UserUsage struct {
 	Stamp int64
 }
 
-// ProjectUsage is what a user has used in a project.
+// ProjectUsage is the past usage of a user in a project.
 type ProjectUsage struct {
 	Project int32
 	Usage
@@ -92,38 +92,36 @@ func (u *UserUsage) find(project int32) (int, bool) {
 	})
 }
 
-// StampedUsage is what a project has used, and until when it is decayed.
+// StampedUsage is the past usage of a project, and the time until which it has been decayed.
 type StampedUsage struct {
 	Usage
 	Stamp int64
 }
 
-// Clear forgets what the user has used, but for what was never decayed; in projects that goes,
-// too (tested).
+// Clear removes the user's usage, except for the long-term usage without decay; in projects it
+// removes that, too (tested).
 func (u *UserUsage) Clear(now int64) {
 	*u = UserUsage{Usage: Usage{LongTerm: u.LongTerm}, Stamp: now}
 }
 
-// Clear forgets what the project has used, but for what was never decayed.
+// Clear removes the project's usage, except for the long-term usage without decay.
 func (u *StampedUsage) Clear(now int64) {
 	*u = StampedUsage{Usage: Usage{LongTerm: u.LongTerm}, Stamp: now}
 }
 
-// Ledger is what all users and projects have used. It belongs to them and not to
-// the share tree: a node that is removed and added again finds it as it was, and
-// one that is added finds what was used before. It is gone with the user or the
-// project: whoever removes one empties its place.
+// Ledger is the past usage of all users and projects. It belongs to them and not to the share tree:
+// a node that is added, or removed and added again, has the usage of its user or project. The
+// caller must clear the entry of a user or project that is removed.
 type Ledger struct {
 	Users    []UserUsage
 	Projects []StampedUsage
 }
 
-// Book adds what a task has used since it was booked last: used less booked, where
-// that is not negative. Without a project it counts for the user, and with one for
-// the user in that project and for the project. Usages of tasks that have just
-// ended include a finished job.
+// Book adds the usage of a task since the last booking: used minus booked, if that is not negative.
+// Without a project it counts for the user, and with one for the user in that project and for the
+// project. Usages of tasks that have just ended include a finished job.
 //
-// Decay goes before it: what is booked counts from then on.
+// Call Decay first, because booked usage decays from then on.
 func (l *Ledger) Book(user, project int32, used, booked *Amounts) {
 	var more Amounts
 	for i := range more {
@@ -147,9 +145,8 @@ func (l *Ledger) Book(user, project int32, used, booked *Amounts) {
 	u.ByProject[i].add(&more)
 }
 
-// HalfLife is an element of halflife_decay_list of sched_conf(5): -1 minutes for a
-// usage of which only that of running jobs counts, and 0 for one that does not
-// decay.
+// HalfLife is an element of halflife_decay_list of sched_conf(5): -1 minutes for a kind of usage
+// that counts only for running jobs, and 0 for one that does not decay.
 type HalfLife struct {
 	Type    UsageType
 	Minutes float64
@@ -158,16 +155,15 @@ type HalfLife struct {
 // Decay is how usage is forgotten (sched_conf(5), halftime and
 // halflife_decay_list).
 type Decay struct {
-	perMinute Amounts // what is left of a usage after a minute
+	perMinute Amounts // the factor that remains of a usage after a minute
 }
 
 // NewDecay returns the decay for a halftime in hours, 0 for none, with the exceptions of
 // halflife_decay_list. Without exceptions finished jobs do not count; with some,
 // they do, unless the list says otherwise.
 //
-// What is left after a minute is 1 - ln 2/minutes, as in the original and not the
-// power of two that the name promises: after a halftime of an hour 49.8 % are left.
-// Half-lives of less than ln 2 minutes leave nothing.
+// The factor per minute is 1 - ln 2/minutes, as in Grid Engine, and not a power of two: after a
+// halftime of an hour, 49.8 % are left. Half-lives of less than ln 2 minutes leave nothing.
 func NewDecay(halftime float64, exceptions []HalfLife) *Decay {
 	d := &Decay{}
 	for i := range d.perMinute {
@@ -192,9 +188,9 @@ func perMinute(minutes float64) float64 {
 	return max(0, 1-math.Ln2/minutes)
 }
 
-// Decay forgets what is to be forgotten from the stamp of each user and project
-// until now, in seconds since 1970. What was never stamped starts to decay then.
-// When the halftime changes, the usage is decayed once more with the old one.
+// Decay decays the usage of each user and project from its stamp until now (Unix seconds). Usage
+// without a stamp starts to decay now. Before the halftime changes, call Decay once with the old
+// one.
 func (l *Ledger) Decay(d *Decay, now int64) {
 	for i := range l.Users {
 		u := &l.Users[i]

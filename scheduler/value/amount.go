@@ -7,15 +7,14 @@ import (
 	"math"
 )
 
-// Amount is how much of a consumable is in use: the sum of what jobs have requested.
-// It is exact: after all that was added has been taken away, nothing is left, in any
-// order. A sum of float64 would drift (0.1+0.2-0.1-0.2 is not 0), and a resource that
-// nobody uses would be short of what a request needs. What is compared with a
-// request is the float64 nearest to the sum, which for whole numbers below 2^53 is
-// what the original has. The zero Amount is nothing.
+// Amount is the used amount of a consumable: the sum of the jobs' requests. It is exact: after
+// everything was subtracted again, in any order, it is zero. A sum of float64 would drift
+// (0.1+0.2-0.1-0.2 is not 0), and an unused resource could seem too small for a request. Requests
+// are compared with the float64 nearest to the sum, which for whole numbers below 2^53 is the same
+// as in Grid Engine. The zero Amount is 0.
 //
-// It has 106 binary digits: thousandths beside 10^12, tenths beside 10^14, and whole
-// numbers up to 10^31. What does not fit is an error, never a loss.
+// It has 106 binary digits, enough for example for 10^12 with thousandths, 10^14 with tenths, or
+// whole numbers up to 10^31. A sum that does not fit is an error; precision is never lost.
 //
 // An Amount may not be changed by several goroutines.
 type Amount struct {
@@ -24,8 +23,8 @@ type Amount struct {
 
 var errInexact = errors.New("the numbers are too different in size to be added without loss")
 
-// Add adds what so many slots use. The amount stays as it is after an error:
-// if the sum is not exact or not finite.
+// Add adds slots times each. If the sum would not be exact or not finite, it returns an error and
+// changes nothing.
 func (a *Amount) Add(slots int, each float64) error {
 	if slots != int(float64(slots)) {
 		return fmt.Errorf("cannot add %d slots: more than 2^53", slots)
@@ -42,7 +41,7 @@ func (a *Amount) Add(slots int, each float64) error {
 	return nil
 }
 
-// Sub takes away what Add added.
+// Sub subtracts slots times each.
 func (a *Amount) Sub(slots int, each float64) error { return a.Add(slots, -each) }
 
 // Plus returns the sum of two amounts. It is an error if the sum is not exact or not finite.
@@ -57,7 +56,7 @@ func (a Amount) Plus(b Amount) (Amount, error) {
 // Compare is negative if a is less than b, positive if it is more, and 0 if they are
 // equal.
 func (a Amount) Compare(b Amount) int {
-	// The high part is the sum rounded, which keeps the order.
+	// The high part is the rounded sum, so it has the same order.
 	return cmp.Or(cmp.Compare(a.high, b.high), cmp.Compare(a.low, b.low))
 }
 
@@ -73,16 +72,16 @@ func (a Amount) Left(capacity float64) float64 {
 	return d + (lost - a.low)
 }
 
-// Fits reports whether so many slots can have as much each out of a capacity. What
-// fits exactly, fits, and the sum is rounded before it is compared: ten times 0.1
-// fit into 1, though the float64 0.1 is a little more than a tenth.
+// Fits reports whether slots can each use an amount of a capacity in addition to a. The sum is
+// rounded before it is compared: ten times 0.1 fit into 1, although the float64 0.1 is slightly
+// more than a tenth.
 func (a Amount) Fits(capacity float64, slots int, each float64) bool {
 	sum, lost := twoSum(a.high, float64(slots)*each)
 	return sum+(lost+a.low) <= capacity
 }
 
-// Slots is for how many slots that want as much each a capacity is enough beside what is
-// in use, at most so many.
+// Slots returns the number of slots, at most most, that can each use an amount of a capacity in
+// addition to a.
 func (a Amount) Slots(capacity, each float64, most int) int {
 	if each <= 0 {
 		return most
@@ -113,7 +112,7 @@ func (a Amount) plus(high, low float64) (Amount, error) {
 	return Amount{high: s, low: e}, nil
 }
 
-// twoSum returns the sum of two numbers and what rounding took from it.
+// twoSum returns the rounded sum of two numbers and the rounding error.
 func twoSum(a, b float64) (sum, lost float64) {
 	sum = a + b
 	part := sum - a

@@ -11,10 +11,10 @@ import (
 // scaled and compared without special cases.
 const Infinity = math.MaxFloat64
 
-// number reads a number in the notation that all numeric types share in the
-// original, whatever sge_types(5) says about each: a word (TRUE, FALSE, INFINITY),
-// hours:minutes:seconds, or a number with an optional multiplier letter. So 1k is
-// also a time (1000 seconds), and 0:1:0 also a size.
+// number reads a number in the notation that all numeric types share in Grid Engine, although
+// sge_types(5) describes each separately: a word (TRUE, FALSE, INFINITY), hours:minutes:seconds, or
+// a number with an optional multiplier letter. So 1k is also a time (1000 seconds), and 0:1:0 also
+// a size.
 //
 // Numbers are decimal, with fraction and exponent, unless they begin with a 0 and
 // have no dot: these are octal, or hexadecimal after 0x.
@@ -130,9 +130,8 @@ func natural(s string) (v float64, rest string, err error) {
 	return float64(n), s[end:], nil
 }
 
-// decimal reads a decimal number, with a sign, a fraction and an exponent. A
-// hexadecimal number behind a sign is hexadecimal, too: 0x10 is 16 and -0x10 is -16,
-// but -010 is -10.
+// decimal reads a decimal number, with a sign, a fraction and an exponent. A hexadecimal number may
+// have a sign: 0x10 is 16 and -0x10 is -16, but -010 is -10.
 func decimal(s string) (v float64, rest string, err error) {
 	i := 0
 	if i < len(s) && (s[i] == '+' || s[i] == '-') {

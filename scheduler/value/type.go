@@ -80,7 +80,7 @@ func ParseRelop(s string) (Relop, error) {
 	return 0, fmt.Errorf("cannot read the relational operator %q: expected one of %s", s, strings.Join(relopNames[1:], ", "))
 }
 
-// String returns the operator as it is written.
+// String returns the operator in the notation of complex(5).
 func (r Relop) String() string {
 	if r < relops {
 		return relopNames[r]
@@ -106,8 +106,8 @@ func (r Relop) Holds(left, right float64) bool {
 	case GreaterEqual:
 		return left >= right
 	case Exclusive:
-		// Who wants to be alone needs the resource, who does not is content
-		// with anything. That nobody else is there is a question of usage.
+		// A job that requests exclusive use needs the resource; any value satisfies other jobs.
+		// Whether other jobs use the place is checked with the usage.
 		return left == 0 || left <= right
 	}
 	return false

@@ -7,10 +7,9 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// Value is a value that a host, a queue or the cluster offers, or that a request
-// asks for. It takes two words, so that a cluster's values stay in the cache: a
-// number has its type in a pointer that all of its type share. The zero Value is
-// no value; nothing matches it.
+// Value is a value of a host, a queue, the cluster or a request. It takes two words, so that a
+// cluster's values stay in the cache: a number has its type in a pointer that all of its type
+// share. The zero Value is no value; nothing matches it.
 type Value struct {
 	number float64
 	text   *text
@@ -23,8 +22,8 @@ type text struct {
 
 var numeric = [...]text{Int: {typ: Int}, Double: {typ: Double}, Time: {typ: Time}, Memory: {typ: Memory}, Bool: {typ: Bool}}
 
-// OfNumber makes a value of a numeric type, e.g. of a load value that was scaled.
-// Other types, and what is not a number, give no value.
+// OfNumber makes a value of a numeric type, e.g. of a load value that was scaled. For other types,
+// and for NaN, it returns no value.
 func OfNumber(t Type, number float64) Value {
 	if !t.IsNumeric() || math.IsNaN(number) {
 		return Value{}
@@ -40,7 +39,7 @@ func OfText(t Type, s string) Value {
 	return Value{text: &text{typ: t, s: s}}
 }
 
-// expected says what Parse wants, by type.
+// expected describes the valid text for Parse, by type.
 var expected = [...]string{
 	Int:    "a number like 4, 0x10 or 2k, or INFINITY",
 	Double: "a number like 0.5 or 1e3, or INFINITY",
@@ -49,9 +48,9 @@ var expected = [...]string{
 	Bool:   "TRUE or FALSE",
 }
 
-// Parse reads a value of any type. All numeric types take the same notations, those
-// of both time_specifier and memory_specifier of sge_types(5); what the type decides
-// is how a value is printed, and that times are rounded to whole seconds.
+// Parse reads a value of any type. All numeric types accept the same notations: time_specifier and
+// memory_specifier of sge_types(5). The type only affects how a value is printed, and times are
+// rounded to whole seconds.
 func Parse(t Type, s string) (Value, error) {
 	switch {
 	case t.IsText():
@@ -84,8 +83,8 @@ func (v Value) Type() Type {
 // false. For names it is 0.
 func (v Value) Number() float64 { return v.number }
 
-// Same reports whether two values cannot be told apart by any request. Names have to
-// be the same to the letter. The operator == compares where names are stored.
+// Same reports whether two values cannot be told apart by any request. Names must be equal letter
+// by letter. (The operator == compares the addresses of names.)
 func (v Value) Same(o Value) bool {
 	return v.number == o.number && v.Type() == o.Type() && v.Text() == o.Text()
 }
@@ -123,9 +122,9 @@ type Request struct {
 	text       string
 }
 
-// ParseRequest reads the value of a request. That of a string type is a wildcard
-// expression (sge_types(5)), and hosts says how names of hosts are compared. "-l x"
-// without a value asks for TRUE, whatever the type of x.
+// ParseRequest reads the value of a request. For a string type it is a wildcard expression
+// (sge_types(5)); hosts defines the comparison of host names. "-l x" without a value requests TRUE,
+// whatever the type of x.
 func ParseRequest(t Type, hosts expression.HostNames, s string) (Request, error) {
 	v, err := Parse(t, s)
 	if err != nil {
@@ -134,7 +133,7 @@ func ParseRequest(t Type, hosts expression.HostNames, s string) (Request, error)
 	r := Request{value: v, text: s}
 	switch {
 	case t == Time && !v.IsInfinite():
-		// qstat shows times in seconds, all else as it was typed.
+		// qstat shows times in seconds, and all other values as they were typed.
 		r.text = string(appendFixed(nil, v.number, 0))
 	case t == Host:
 		r.expression, err = expression.CompileHost(hosts, s)
@@ -149,9 +148,9 @@ func ParseRequest(t Type, hosts expression.HostNames, s string) (Request, error)
 	return r, nil
 }
 
-// Match reports whether an offer satisfies the request: whether request relop offer
-// holds (complex(5), relop). For names that is == or !=, the request being the
-// pattern and the offer the text. An offer of another type, or none, does not.
+// Match reports whether an offer satisfies the request: whether request relop offer holds
+// (complex(5), relop). For names, relop is == or !=; the request is the pattern and the offer the
+// text. An offer of another type, or no offer, does not satisfy it.
 func (r *Request) Match(relop Relop, offer Value) bool {
 	if r.value.text == nil || offer.text == nil {
 		return false
@@ -177,5 +176,5 @@ func (r *Request) Value() Value { return r.value }
 // Expression returns the expression of a request of a string type, or nil for other types.
 func (r *Request) Expression() *expression.Expression { return r.expression }
 
-// String returns the request as it is shown: as typed, but times in seconds.
+// String returns the request as qstat shows it: times in seconds, other values as typed.
 func (r *Request) String() string { return r.text }

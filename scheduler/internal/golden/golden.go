@@ -1,10 +1,9 @@
-// Package golden reads recorded cases of the real scheduler of Grid Engine 8.1.9
-// for tests: what it was given, and what qstat and sge_share_mon printed of its
-// decisions. It is for the tests of the packages below scheduler only, and reads
-// no more than they need.
+// Package golden reads recorded cases of the real scheduler of Grid Engine 8.1.9 for tests: its
+// input, and its decisions as qstat and sge_share_mon printed them. It is only for the tests of the
+// packages below scheduler, and reads only the data that they need.
 //
-// A case is a directory: jobs.txt has what was typed, input what qconf printed at
-// the end, and output a directory for each moment at which the state was printed.
+// A case is a directory: jobs.txt contains the commands, input the output of qconf at the end, and
+// output a directory for each moment at which the state was printed.
 package golden
 
 import (
@@ -31,7 +30,7 @@ type Case struct {
 	fsys      fs.FS
 }
 
-// Object is what qconf printed of an object: its attributes.
+// Object holds the attributes of an object as qconf printed them.
 type Object map[string]string
 
 // Number returns a numeric attribute.
@@ -89,7 +88,7 @@ type Step struct {
 	Conf Object // sched_conf(5) at that moment
 	Jobs []*Job // submitted until then
 	Rows []*Row // of qstat, in its order
-	// Share are the lines of sge_share_mon by path, each printing for itself.
+	// Share are the lines of sge_share_mon by path, for each of its outputs.
 	Share []map[string]Object
 	dir   string
 }

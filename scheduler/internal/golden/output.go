@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// read reads what was printed at a step.
+// read reads the outputs of a step.
 func (s *Step) read(c *Case) error {
 	for _, t := range []struct {
 		file  string
@@ -63,8 +63,8 @@ func (s *Step) read(c *Case) error {
 	return nil
 }
 
-// parse reads a line of qstat. Its columns are told apart by what stands in them:
-// names are longer than their columns at times.
+// parse reads a line of qstat. It recognises the columns by their content, because names may be
+// longer than their columns.
 func (s *Step) parse(header, line string) (*Row, Object, error) {
 	header = strings.Replace(header, "submit/start at", "submit/start_at", 1)
 	names, words := strings.Fields(header), strings.Fields(line)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// before are parameters of sched_conf(5) that a script changes, as they were
-// before: those of a new cluster.
+// before holds the original values, those of a new cluster, of the parameters of sched_conf(5) that
+// a script changes.
 var before = Object{"share_override_tickets": "TRUE", "policy_hierarchy": "OFS"}
 
 var (
