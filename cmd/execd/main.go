@@ -62,7 +62,8 @@ func unknown(name string) int {
 	return options.ExitUsage
 }
 
-// complain prints an error: a line for each of several errors, such as those of a directory.
+// complain prints an error: one line for each of several joined errors, such as those of a
+// configuration directory.
 func complain(prefix string, err error) {
 	for _, line := range printer.ErrorLines(err) {
 		printer.Fprintf(os.Stderr, "%s %s\n", prefix, printer.Trusted(line))

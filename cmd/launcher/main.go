@@ -1,5 +1,5 @@
-// Execd-launcher is the part of a daemon of root that needs the rights of root: it starts execd as
-// another user, the front, and carries out that one's orders about jobs. execd starts it, see
+// Execd-launcher is the part of a daemon that needs the rights of root: it starts execd as another
+// user, the front, and carries out the front's orders about jobs. execd starts it, see
 // execd-standalone(8), --front-user.
 package main
 
@@ -32,12 +32,12 @@ import (
 )
 
 func main() {
-	// What the caller has open is not for the front.
+	// The front must not inherit the caller's descriptors.
 	_ = unix.CloseRange(firstOther, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	os.Exit(run(os.Args[1:]))
 }
 
-// firstOther is the first descriptor behind the standard streams.
+// firstOther is the first descriptor after the standard streams.
 const firstOther = 3
 
 // The exit statuses besides those of the front.
@@ -126,7 +126,7 @@ func parse(args []string) (*options, error) {
 // dying is how long a process that was killed may hold its lock.
 const dying = 2 * time.Second
 
-// lock refuses to run beside another daemon of the same spool area.
+// lock refuses to run while another daemon uses the same spool area.
 func lock(spool *jobdir.Spool) error {
 	for end := time.Now().Add(dying); ; time.Sleep(20 * time.Millisecond) {
 		err := spool.Dir().Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
@@ -199,7 +199,7 @@ func (o *options) serve() (int, error) {
 	return server.Run(f, signals, say)
 }
 
-// openDesk opens the socket on which users say what they submit.
+// openDesk opens the socket on which users confirm their submissions.
 func (o *options) openDesk(spool *jobdir.Spool) (*launcher.Desk, error) {
 	var err error
 	if o.rules.Submissions, err = launcher.OpenSubmissions(spool); err != nil {

@@ -28,8 +28,8 @@ func run() int {
 	return int(starter.Start(dir, userdb.System(), self))
 }
 
-// giveUp tells of an error that comes before there is a job directory to write
-// it to. The exit code is all that a real execd then has.
+// giveUp reports an error before there is a job directory for it. A real execd then only gets the
+// exit code.
 func giveUp(err error) int {
 	_, _ = unix.Write(unix.Stderr, []byte("sge_shepherd-go: "+err.Error()+"\n"))
 	return int(job.FailedBeforeProlog)

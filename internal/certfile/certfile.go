@@ -1,9 +1,8 @@
-// Package certfile reads certificates, a key and the authorities to be trusted from
-// files, and again when the files have changed, so that nobody has to be restarted when
-// certificates are renewed.
+// Package certfile reads certificates, a key and the trusted authorities from files, and reads them
+// again when the files have changed, so that no process has to be restarted to renew certificates.
 //
-// It is for both ends of a connection, and decides nothing about who may talk. Files may
-// be used from several goroutines.
+// Both ends of a connection use it. It makes no decisions about permissions. Files may be used by
+// several goroutines.
 package certfile
 
 import (
@@ -19,11 +18,11 @@ import (
 // Paths are the files, all in PEM.
 type Paths struct {
 	CA          string // certificates of the authorities that are trusted
-	Certificate string // with those between it and an authority behind it
+	Certificate string // followed by its intermediate certificates
 	Key         string // of the certificate
 }
 
-// Material is what the files have. It is not changed.
+// Material is the content of the files. It never changes.
 type Material struct {
 	Authorities *x509.CertPool
 	Certificate tls.Certificate
@@ -50,8 +49,8 @@ func (s stamp) same(t stamp) bool {
 	return s.modified.Equal(t.modified) && s.size == t.size && os.SameFile(s.file, t.file)
 }
 
-// Open reads the files. notify, if it is not nil, is told why files that have changed
-// cannot be used; those that were read before then stay in use. It must not wait.
+// Open reads the files. If notify is not nil, it receives the reason why changed files cannot be
+// used; the previous contents then stay in use. notify must not block.
 func Open(paths Paths, notify func(error)) (*Files, error) {
 	if paths.CA == "" || paths.Certificate == "" || paths.Key == "" {
 		return nil, errors.New("TLS needs three files: the certificates of the authorities, an own certificate, and its key")
@@ -60,7 +59,7 @@ func Open(paths Paths, notify func(error)) (*Files, error) {
 		notify = func(error) {}
 	}
 	f := &Files{paths: paths, notify: notify}
-	// The stamps come first: what changes while it is read is read again.
+	// The time stamps are read first, so that a file that changes during the read is read again.
 	stamps, err := f.stamps()
 	if err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func (f *Files) Current() Material {
 	defer f.mu.Unlock()
 	stamps, err := f.stamps()
 	if err != nil {
-		// A file that is just being replaced; it is looked at again with the next call.
+		// A file that is just being replaced; the next call checks it again.
 		return f.current
 	}
 	if stamps[0].same(f.tried[0]) && stamps[1].same(f.tried[1]) && stamps[2].same(f.tried[2]) {

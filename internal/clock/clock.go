@@ -1,8 +1,8 @@
 // Package clock is the time as an argument: packages that wait take a Clock, which
 // is the machine's at run time and one of a test's own in a test.
 //
-// It is not for the packages that have no clock at all (scheduler, cell): those get
-// times as values. All of it may be used from several goroutines.
+// Packages without a clock (scheduler, cell) do not use it: they get times as values. All functions
+// may be called by several goroutines.
 package clock
 
 import "time"

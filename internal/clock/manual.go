@@ -55,7 +55,7 @@ func (m *Manual) Advance(d time.Duration) {
 	m.tell()
 }
 
-// WaitFor returns once somebody waits on a timer that was set to d.
+// WaitFor returns once a timer that was set to d has a waiter.
 func (m *Manual) WaitFor(ctx context.Context, d time.Duration) error {
 	for {
 		m.mu.Lock()

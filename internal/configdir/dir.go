@@ -12,11 +12,11 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Change is what is to become of a file.
+// Change is a change of a file.
 type Change struct {
 	Path   string // below the directory, with slashes: "sched_conf", "queues/all.q"
 	Text   []byte
-	Remove bool // Text does not count; a file that is not there is no error
+	Remove bool // Text is ignored; a missing file is not an error
 }
 
 // Dir is an open configuration directory.
@@ -40,7 +40,7 @@ func (d *Dir) Close() error { return d.root.Close() }
 // FS returns the directory, as qconf.Load reads it.
 func (d *Dir) FS() fs.FS { return d.root.FS() }
 
-// The modes of what is made. A file that is there keeps its own.
+// The modes of new files and directories. Existing files keep their modes.
 const (
 	fileMode   = 0o644
 	folderMode = 0o755
@@ -50,10 +50,9 @@ const (
 // changed in one step, but not all of them in one: all new files are written before the
 // first takes its place, so that a full disk changes nothing.
 //
-// current, which may be nil, is what is in effect. Where a folder or a file is changed
-// that the directory does not have, all that current has of its kind is written first: a
-// kind that the directory lacks as a whole is that of current (qconf.Load), and must not
-// vanish because one object is added to it.
+// current, which may be nil, is the configuration in effect. If the directory lacks the folder or
+// file of a changed object, Apply first writes all objects of this kind from current: they come
+// from its base (qconf.Load), and must not disappear because one object is added.
 func (d *Dir) Apply(current *qconf.Cluster, changes ...Change) error {
 	all, err := d.complete(current, changes)
 	if err != nil {
@@ -98,9 +97,9 @@ func (d *Dir) Apply(current *qconf.Cluster, changes ...Change) error {
 	return nil
 }
 
-// Kinds returns the names in a configuration directory that a change of a file needs: those that
-// the directory lacks, Apply writes first. The first is that of the file itself. Queues need
-// the configuration, since SCRIPT_SHELL of execd_params is true in the built-in one only.
+// Kinds returns the names of the folders and files that a change of a file needs; Apply first
+// writes the missing ones. The first name is the one of the file itself. Queues need the
+// configuration, because SCRIPT_SHELL of execd_params is true in the built-in one only.
 func Kinds(file string) []string {
 	kind, _, _ := strings.Cut(file, "/")
 	if kind == "queues" {
@@ -109,9 +108,9 @@ func Kinds(file string) []string {
 	return []string{kind}
 }
 
-// complete puts before the changes what the directory lacks of their kinds. Changes of
-// single resource quota sets it makes changes of the file that has them all, if there is
-// one, and a change of all of them changes of single ones where they are in a folder.
+// complete prepends the objects that the directory lacks. It converts changes of single resource
+// quota sets into a change of the file with all sets, if there is one, and a change of all sets
+// into changes of single ones if they are in a folder.
 func (d *Dir) complete(current *qconf.Cluster, changes []Change) ([]Change, error) {
 	var all []Change
 	have := map[string]bool{}
@@ -156,12 +155,12 @@ func (d *Dir) complete(current *qconf.Cluster, changes []Change) ([]Change, erro
 // quotas is the name of the file or the folder of resource quota sets.
 const quotas = "rqs"
 
-// inQuotaFile returns a change of one resource quota set as one of the file with all of them;
+// inQuotaFile converts a change of one resource quota set into a change of the file with all sets;
 // nil if there is no such file.
 func (d *Dir) inQuotaFile(name string, c Change) (*Change, error) {
 	info, err := d.root.Stat(quotas)
 	if err != nil || info.IsDir() {
-		return nil, nil //nolint:nilerr // no file: what else is wrong shows when the folder is changed
+		return nil, nil //nolint:nilerr // no file: other errors show when the folder is changed
 	}
 	text, err := d.root.ReadFile(quotas)
 	if err != nil {
@@ -192,7 +191,7 @@ func (d *Dir) inQuotaFile(name string, c Change) (*Change, error) {
 func (d *Dir) inQuotaFolder(c Change) (each []Change, folder bool, err error) {
 	files, err := fs.ReadDir(d.root.FS(), quotas)
 	if err != nil {
-		return nil, false, nil //nolint:nilerr // no folder: what else is wrong shows when the file is changed
+		return nil, false, nil //nolint:nilerr // no folder: other errors show when the file is changed
 	}
 	var sets []*qconf.ResourceQuotaSet
 	if !c.Remove {
@@ -242,7 +241,7 @@ func (d *Dir) Read(name string) ([]byte, error) {
 	return text, nil
 }
 
-// staged is a change whose new file is written, under another name.
+// staged is a change whose new file has been written under a temporary name.
 type staged struct {
 	change    Change
 	temporary string // empty for a removal
@@ -293,7 +292,7 @@ func write(root *os.Root, folder, name string, text []byte, mode fs.FileMode) (s
 			return "", err
 		}
 		_, err = f.Write(text)
-		// The umask does not count: readers are others than who writes.
+		// The umask is ignored, because other users than the writer must be able to read the files.
 		if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 			return "", errors.Join(err, root.Remove(temporary))
 		}

@@ -21,7 +21,7 @@ var (
 // Folders returns the names of the folders of a configuration directory.
 func Folders() []string { return slices.Clone(folders) }
 
-// check refuses what is not a name of a file of the directory, or one that readers would skip.
+// check refuses names that the directory cannot contain, and names that readers skip.
 func check(file string) error {
 	kind, name, inFolder := strings.Cut(file, "/")
 	switch {
@@ -41,9 +41,9 @@ func check(file string) error {
 	return nil
 }
 
-// Files returns all objects of a cluster as files, by their path: what qconf prints of each.
-// All resource quota sets are in one file, since they have an order. Reading the files
-// gives an equal cluster, provided that there is a folder of each kind.
+// Files returns all objects of a cluster as files, by path, in the format of qconf. All resource
+// quota sets are in one file, because their order matters. Reading the files gives an equal
+// cluster, provided that there is a folder for each kind.
 func Files(c *qconf.Cluster) map[string][]byte {
 	files := map[string][]byte{}
 	object := func(folder, name string, o interface {

@@ -14,18 +14,18 @@ import (
 // root and the user that it runs as can change it.
 type UntrustedProgram struct {
 	File, Attribute string // where the configuration names it, such as queues/all.q and prolog
-	User            string // whom it runs as
+	User            string // the user that it runs as
 	Err             *trust.Error
 }
 
-// String names the place, the user, and who can change the program.
+// String names the attribute, the user of the program, and the users who can change it.
 func (p UntrustedProgram) String() string {
 	return fmt.Sprintf("%s: %s: is not run as %s: %v", p.File, p.Attribute, p.User, p.Err)
 }
 
-// UntrustedPrograms returns the programs that run as another user than the owner of a job, and that
-// this host refuses to run so. Programs and users that this host does not have are left out: the
-// configuration may be that of other hosts.
+// UntrustedPrograms returns the programs that would run as another user than the owner of a job,
+// and that this host refuses to run as that user. It leaves out programs and users that do not
+// exist on this host: the configuration may be for other hosts.
 func UntrustedPrograms(c *qconf.Cluster) []UntrustedProgram {
 	var found []UntrustedProgram
 	for _, v := range procedureValues(c) {
@@ -43,10 +43,10 @@ func UntrustedPrograms(c *qconf.Cluster) []UntrustedProgram {
 	return found
 }
 
-// asUser finds USER@/PATH, also behind [HOST= of a value for some hosts (queue_conf(5)).
+// asUser matches USER@/PATH, also after the [HOST= of a value for some hosts (queue_conf(5)).
 var asUser = lazyregexp.New(`([^\s,=@\[\]]+)@(/[^\s,\]]*)`)
 
-// procedureValue is the value of an attribute that may name a user in front of a program.
+// procedureValue is the value of an attribute that may name a user before a program.
 type procedureValue struct{ file, attribute, value string }
 
 // procedureValues returns the values of queues, parallel environments and the configurations of hosts.

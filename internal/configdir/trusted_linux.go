@@ -10,10 +10,10 @@ import (
 	"github.com/execd-project/execd/internal/trust"
 )
 
-// Trusted returns the files of a configuration directory, as qconf.Load reads them, for a process
-// that acts on them. Only root and the user of the process may be able to change what it reads:
-// the directory, its files, what links in it name, and all directories above. So it refuses to
-// open any other file (*trust.Error), and what it opens is the file that it has checked.
+// Trusted returns a file system for qconf.Load that only opens trusted files of a configuration
+// directory. Only root and the user of this process may be able to change the directory, its files,
+// the targets of its links, and all directories above. It refuses any other file (*trust.Error),
+// and opens exactly the file that it has checked.
 func Trusted(dir string) (fs.FS, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -26,7 +26,7 @@ func Trusted(dir string) (fs.FS, error) {
 	return f, nil
 }
 
-// trusted is a directory of which only trusted files are read.
+// trusted is a directory whose trusted files can be read.
 type trusted struct {
 	dir   string
 	users trust.Users
@@ -48,8 +48,8 @@ func (t trusted) Open(name string) (fs.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// Untrusted returns an error for each part of a configuration directory that Trusted does not
-// read because somebody else can change it.
+// Untrusted returns an error for each part of a configuration directory that Trusted refuses
+// because other users can change it.
 func Untrusted(dir string) []*trust.Error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -14,18 +14,17 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// ErrExists is wrapped by the errors of Write where there is something already.
+// ErrExists is wrapped by the error of Write if the target already exists.
 var ErrExists = errors.New("it exists")
 
-// Write writes a whole configuration directory: the files, and those of the folders that
-// it would otherwise lack. It is there with all that is in it, or not at all. With replace
-// it may take the place of a directory, which is kept beside it with .old behind its name
-// (the one that had that name before is removed); without, of an empty one only.
+// Write atomically writes a whole configuration directory: the files, and those of the folders that
+// have no files. With replace, it may replace an existing directory, which is renamed to NAME.old
+// (an earlier NAME.old is removed). Without replace, it may only replace an empty directory.
 func Write(dir string, files map[string][]byte, folders []string, replace bool) error {
 	fail := func(err error) error {
 		return fmt.Errorf("cannot write the configuration directory %q: %w", dir, err)
 	}
-	// What a link leads to is replaced, not the link.
+	// The target of a link is replaced, not the link.
 	parent, base, err := outfile.Parent(dir)
 	if err != nil {
 		return fail(err)
@@ -52,15 +51,14 @@ func Write(dir string, files map[string][]byte, folders []string, replace bool) 
 	return nil
 }
 
-// WriteCluster writes a whole cluster as Write does, so that all of it is in files, also
-// what is built in.
+// WriteCluster writes a whole cluster as Write does, including its built-in objects.
 func WriteCluster(dir string, c *qconf.Cluster, replace bool) error {
 	files := Files(c)
 	return Write(dir, files, missing(files), replace)
 }
 
-// missing returns the folders of which there is no file: none of a kind is not the same as
-// those of the base.
+// missing returns the folders without files: an empty folder means no objects, while a missing one
+// means the objects of the base.
 func missing(files map[string][]byte) []string {
 	have := map[string]bool{}
 	for name := range files {
@@ -76,7 +74,7 @@ func missing(files map[string][]byte) []string {
 	return lack
 }
 
-// occupied reports whether there is something that an empty directory is not.
+// occupied reports whether name exists and is not an empty directory.
 func occupied(parent *os.Root, name string) (bool, error) {
 	d, err := parent.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +110,7 @@ func fill(parent *os.Root, name string, files map[string][]byte, folders []strin
 	return d.Apply(nil, changes...)
 }
 
-// exchange puts a new directory in its place, in one step.
+// exchange puts a new directory in place, in one step.
 func exchange(parent *os.Root, next, base string, occupied bool) error {
 	if !occupied {
 		return errors.Join(parent.Rename(next, base), sync(parent, "."))

@@ -31,7 +31,7 @@ func At(place string) {
 		return
 	}
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
-	select {} // it takes the kernel a moment
+	select {} // until the kernel has killed this process
 }
 
 // AtOf is At(kind + "-" + name), for a name that is not known when the program is

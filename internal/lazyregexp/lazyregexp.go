@@ -1,6 +1,6 @@
-// Package lazyregexp compiles regular expressions when they are first used. All commands are
-// one executable, and most calls of it need none of them: compiled at its start they would
-// cost each qsub and each qstat.
+// Package lazyregexp compiles regular expressions on first use. All commands are one executable,
+// and most of its calls use none of the expressions: compiling them at the start would slow down
+// every qsub and qstat.
 package lazyregexp
 
 import (

@@ -1,5 +1,4 @@
-// Package nearest finds what somebody who has mistyped a word has probably meant. It
-// is pure.
+// Package nearest finds the word that is most similar to a mistyped one. It is pure.
 package nearest
 
 import (
@@ -8,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Word returns the word of a list that a mistyped one is nearest to: the one that the
-// fewest letters inserted, left out, changed or exchanged with their neighbour make of
-// it, and of several the first. ok is false where none is near: a third of its letters
-// may be wrong.
+// Word returns the word of a list that is most similar to a mistyped one: it needs the fewest
+// insertions, deletions, changes and exchanges of neighbouring letters. Among equal ones the first
+// is returned. ok is false if none is similar: at most a third of the letters may be wrong.
 func Word(typed string, words []string) (word string, ok bool) {
 	least := 0
 	letters := utf8.RuneCountInString(typed)
@@ -40,11 +38,11 @@ func Option(flags *flag.FlagSet, err error) string {
 	return "unknown option --" + name + Hint("--", name, known)
 }
 
-// unknownFlag is what the error of package flag begins with.
+// unknownFlag is the prefix of package flag's error.
 const unknownFlag = "flag provided but not defined: -"
 
-// Hint returns the question behind an error about a word, whether the nearest one of a list was meant;
-// empty if none is near. The prefix is that of all words.
+// Hint returns a question to append to an error about a word: whether the most similar word of a
+// list was meant. It is empty if none is similar. prefix precedes the words.
 func Hint(prefix, typed string, words []string) string {
 	if w, ok := Word(typed, words); ok {
 		return " (did you mean " + prefix + w + "?)"
@@ -55,7 +53,7 @@ func Hint(prefix, typed string, words []string) string {
 // distance returns the number of single mistakes between two words (optimal string
 // alignment: no part is mistaken twice).
 func distance(a, b []rune) int {
-	// The rows of the table before the last, the last, and the one that is made.
+	// The last but one, the last and the current row of the table.
 	var before []int
 	last := make([]int, len(b)+1)
 	for j := range last {

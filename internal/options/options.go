@@ -18,7 +18,7 @@ import (
 // passes on the status of a job (execd attach).
 const ExitUsage = 2
 
-// ErrHelp is returned by Parse if the command line asks for the help text.
+// ErrHelp is returned by Parse if the command line requests the help text.
 var ErrHelp = errors.New("the help text is asked for")
 
 // UsageError is an error in the command line of a command.
@@ -76,15 +76,15 @@ type Values map[string]any
 
 // Line is a command line that Parse has taken apart.
 type Line struct {
-	Operands []string       // the words that are no options
+	Operands []string       // the words that are not options
 	Given    map[string]int // how often an option was given, by its name
 }
 
-// Parse takes a command line apart. Options and operands may stand in any order, "--" ends the
-// options; -name means --name, and --name=value is the same as --name value. If an option that
-// may not be repeated is given more than once, the last value counts. The error is a *UsageError,
-// or ErrHelp if the command line asks for help. Any other error is an internal one: the help text
-// and the variables do not have the same options.
+// Parse parses a command line. Options and operands may stand in any order, "--" ends the options;
+// -name means --name, and --name=value is the same as --name value. If an option that may not be
+// repeated is given more than once, the last value counts. The error is a *UsageError, or ErrHelp
+// if the command line asks for help. Any other error is an internal one: the help text and the
+// variables do not have the same options.
 func Parse(help string, args []string, to Values) (*Line, error) {
 	known := Read(help)
 	if err := check(known, to); err != nil {

@@ -1,13 +1,12 @@
 // Package oslite is the little of package os that the supervisor of a job needs,
 // with nothing but the system calls that it takes.
 //
-// Package os starts a poller for the first file that it opens, and asks it with
-// several system calls whether a file can be waited for; for one small file of
-// /etc or /proc that is most of the time. It is also a tenth of the size of the
-// supervisor, of which one runs per job.
+// Package os starts a poller for the first file that it opens, and makes several system calls to
+// find out whether the file can be polled; for a small file of /etc or /proc that takes most of the
+// time. It also makes up a tenth of the size of the supervisor, which runs once per job.
 //
-// Errors about files are those of package os: fs.PathError, with errors.Is for
-// fs.ErrNotExist and the like. Everything may be called from any goroutine.
+// Errors about files are those of package os: fs.PathError, with errors.Is for fs.ErrNotExist and
+// the like. All functions may be called by several goroutines.
 package oslite
 
 import (
@@ -118,10 +117,10 @@ func Names(path string) ([]string, error) {
 	}
 }
 
-// FirstName returns one of the names in an open directory; empty when it has
-// none. It reads on from where the descriptor is.
+// FirstName returns one of the names in an open directory; "" if it is empty. It reads from the
+// current position of the descriptor.
 func FirstName(fd int) (string, error) {
-	var buf [512]byte // room for one entry, whatever its name
+	var buf [512]byte // room for one entry with the longest possible name
 	for {
 		n, err := retry(func() (int, error) { return unix.ReadDirent(fd, buf[:]) })
 		if err != nil || n == 0 {

@@ -1,11 +1,11 @@
-// Package outfile makes, replaces and extends files under names that a user has typed, so that
-// no other user decides where they are written: root is asked for files below /tmp, and below
-// the home directories of users.
+// Package outfile creates, replaces and extends files under names that a user has typed, in such a
+// way that no other user can decide where they are written: root also writes files below /tmp and
+// below the home directories of users.
 //
-// Links on the way are followed as long as only root and the caller can have made them. In a
-// directory that others own or may write to, links are refused, and so is everything but a
-// regular file (*Error). A file that is replaced gets its content under another name and is
-// renamed; so it appears complete, and other names that it may have do not matter.
+// It follows links on the way if only root and the caller can have made them. In a directory that
+// other users own or may write to, it refuses links and everything except regular files (*Error).
+// To replace a file, it writes the content to a temporary file and renames that; so the file
+// appears complete, and other hard links of the old file do not matter.
 //
 // All functions may be called from any goroutine.
 package outfile
@@ -21,8 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenDir opens a directory in which files are to be made. What is opened in it can't lead
-// outside of it (os.Root).
+// OpenDir opens a directory for new files. Paths in it cannot lead outside of it (os.Root).
 func OpenDir(path string) (*os.Root, error) { return openDir(path, false) }
 
 // MakeDir is OpenDir for a directory that need not exist.
@@ -82,7 +81,7 @@ func Write(dir *os.Root, name string, text []byte, mode fs.FileMode) error {
 	return f.Commit(text, mode)
 }
 
-// File is a file that is to be written. It was found out that this is possible.
+// File is a file to write. It has been checked that this is possible.
 type File struct {
 	dir       *os.Root
 	own       bool     // dir is closed with the file
@@ -92,8 +91,8 @@ type File struct {
 	special   string   // the path of a device or a pipe, in place of all that; opened at the end
 }
 
-// Begin prepares a file that is going to be written as a whole. What the path leads to may be a
-// device or a pipe, where no other user can have put it there.
+// Begin prepares to write a whole file. The target of the path may be a device or a pipe if no
+// other user can have put it there.
 func Begin(path string) (*File, error) {
 	w, err := newWalker(path)
 	if err != nil {
@@ -120,7 +119,7 @@ func Begin(path string) (*File, error) {
 	return f, nil
 }
 
-// begin prepares what is not a regular file.
+// begin prepares a target that is not a regular file.
 func (w *walker) begin(path, name string, st *unix.Stat_t) (*File, error) {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EISDIR}
@@ -145,7 +144,7 @@ func create(dir *os.Root, name string) (*File, error) {
 // Commit writes the file and ends its preparation.
 func (f *File) Commit(text []byte, mode fs.FileMode) (err error) {
 	if f.special != "" {
-		// Behind what is there, as for /dev/stdout of a shell that has redirected it to a file.
+		// Append, for example for /dev/stdout of a shell that has redirected it to a file.
 		to, err := os.OpenFile(f.special, os.O_WRONLY|os.O_APPEND|unix.O_NOCTTY, 0)
 		if err != nil {
 			return err
@@ -189,9 +188,9 @@ func (f *File) close() error {
 	return f.dir.Close()
 }
 
-// Open opens a file for writing with the flags of open(2), among them os.O_WRONLY or
-// os.O_RDWR. One that it finds must have no other names, and belong to root or the caller,
-// where others could have put it there.
+// Open opens a file for writing with the flags of open(2), among them os.O_WRONLY or os.O_RDWR. If
+// other users could have put an existing file there, it must have no other hard links, and belong
+// to root or the caller.
 func Open(path string, flags int, mode fs.FileMode) (*os.File, error) {
 	w, err := newWalker(path)
 	if err != nil {

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenRotated opens for reading the file that had a name before: of the regular files beside it
-// that are called NAME.SUFFIX or NAME-SUFFIX (logrotate(8)) and belong to the user of this process
-// the one that was written last. Names with one of the endings except belong to other files; what
-// is compressed is no candidate either. Without one the result is nil.
+// OpenRotated opens for reading the file that previously had the name: among the regular files in
+// the same directory that are called NAME.SUFFIX or NAME-SUFFIX (logrotate(8)) and belong to the
+// user of this process, the one that was written last. Names with one of the suffixes except belong
+// to other files, and compressed files are no candidates either. The result is nil if there is
+// none.
 func OpenRotated(path string, except ...string) (*os.File, error) {
 	dir, base := filepath.Split(path)
 	if dir == "" {
@@ -55,7 +56,7 @@ func OpenRotated(path string, except ...string) (*os.File, error) {
 	return best, nil
 }
 
-// isOther reports whether what follows the name of a file makes it that of another one.
+// isOther reports whether the rest after the name makes it the name of another file.
 func isOther(rest string, except []string) bool {
 	for _, e := range except {
 		if strings.HasPrefix(rest, e) {

@@ -23,7 +23,7 @@ type Error struct {
 	Why  string // why they can change it
 }
 
-// Error names what is refused, the directory, and the reason.
+// Error names the refused entry, the directory, and the reason.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%q is %s, which other users can put there: the directory %q %s; name a place that only you can change, or remove it",
 		e.Path, e.Kind, e.In, e.Why)
@@ -32,7 +32,7 @@ func (e *Error) Error() string {
 // mostLinks is how many symbolic links the kernel follows in a path (path_resolution(7)).
 const mostLinks = 40
 
-// walker goes from directory to directory by descriptors.
+// walker walks from directory to directory by descriptors.
 type walker struct {
 	makes bool // make directories that are missing
 	dir   int  // descriptor (O_PATH) of the directory that has been reached
@@ -41,11 +41,11 @@ type walker struct {
 	// in and why are the directory whose contents others can exchange, and the reason; empty
 	// as long as only root and the caller decide where the path leads.
 	in, why string
-	// shared says why others can make entries of their own in this directory and cannot
-	// exchange those of root and the caller, as in /tmp; empty elsewhere.
+	// shared says why other users can create entries in this directory but cannot replace those of
+	// root and the caller, as in /tmp; it is empty for other directories.
 	shared string
-	// special says that the path leads through a link in /proc to something that a process
-	// has open, which the kernel alone can follow.
+	// special says that the path leads through a link in /proc to an open file of a process, which
+	// only the kernel can follow.
 	special bool
 }
 
@@ -78,7 +78,7 @@ func (w *walker) close() {
 	w.dir = -1
 }
 
-// restart goes to the root directory.
+// restart starts again at the root directory.
 func (w *walker) restart() error {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -87,7 +87,7 @@ func (w *walker) restart() error {
 	return w.arrive(fd, "/")
 }
 
-// arrive makes a directory the one that has been reached.
+// arrive makes a directory the current one.
 func (w *walker) arrive(fd int, at string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -106,7 +106,7 @@ func (w *walker) arrive(fd int, at string) error {
 	return nil
 }
 
-// enter goes to a directory in this one.
+// enter enters a directory in the current one.
 func (w *walker) enter(name string, flags int) error {
 	at := filepath.Join(w.at, name)
 	// O_DIRECTORY has automounts done.
@@ -117,7 +117,7 @@ func (w *walker) enter(name string, flags int) error {
 	return w.arrive(fd, at)
 }
 
-// directory goes to the directory that a path leads to.
+// directory walks to the directory of a path.
 func (w *walker) directory(path string) error {
 	for _, name := range components(path) {
 		st, err := w.look(name)
@@ -165,7 +165,7 @@ func (w *walker) refusal(name string, st *unix.Stat_t) error {
 	return nil
 }
 
-// follow goes to the directory that a link in this one leads to.
+// follow walks to the directory to which a link in the current one leads.
 func (w *walker) follow(name string, st *unix.Stat_t) error {
 	if err := w.refusal(name, st); err != nil {
 		return err
@@ -205,8 +205,8 @@ func (w *walker) onProc() bool {
 	return unix.Fstatfs(w.dir, &st) == nil && st.Type == unix.PROC_SUPER_MAGIC
 }
 
-// file goes to the directory of the file that a path leads to. It returns the name of the file
-// there, and what it is; nil if there is none.
+// file walks to the directory that contains the file of a path. It returns the name of the file
+// there and its status; nil if it does not exist.
 func (w *walker) file(path string) (name string, st *unix.Stat_t, err error) {
 	for {
 		names := components(path)
@@ -239,13 +239,13 @@ func (w *walker) file(path string) (name string, st *unix.Stat_t, err error) {
 	}
 }
 
-// components returns the names in a path. ".." stays: what it leads to is known only when the names
-// before it have been followed.
+// components returns the names in a path. It keeps "..", whose target is known only after the
+// preceding names have been followed.
 func components(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" || s == "." })
 }
 
-// kind names what is there.
+// kind names the kind of a file.
 func kind(st *unix.Stat_t) string {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:

@@ -1,21 +1,20 @@
-// Package printable makes text that other people have chosen safe to print on a terminal and into
-// lines of a log: names, paths, reasons, what programs have written. In such text control
-// characters are orders to the terminal, a line break forges a line, and bidirectional controls
-// have a line read otherwise than it is.
+// Package printable makes text from users and programs, such as names, paths and reasons, safe to
+// print on a terminal and in a log. In such text, control characters could control the terminal, a
+// line break could forge a line, and bidirectional controls could change how a line is displayed.
 //
 // Such characters are shown in hexadecimal, bytes as \x1b and characters as \u202e:
 //
 //   - C0 and DEL, among them tabs and line breaks;
 //   - C1, which are single bytes in no UTF-8 and U+0080 to U+009F in UTF-8;
 //   - the bidirectional controls of Unicode, and its separators of lines and paragraphs;
-//   - bytes that are no UTF-8.
+//   - bytes that are not UTF-8.
 //
-// All other text stays as it is. The form is reversible: in a text that has any of these
-// characters, or that looks as if it had been escaped already, each backslash is doubled. So a
-// text in which no backslash begins an escape is as it was given.
+// All other text stays unchanged. The form is reversible: in a text that contains any of these
+// characters, or that looks as if it had already been escaped, each backslash is doubled. So a text
+// in which no backslash begins an escape is unchanged.
 //
-// Functions are pure and may be called from several goroutines. The supervisor links the package:
-// what prints with it is in package printer.
+// Functions are pure and may be called from several goroutines. The supervisor links the package;
+// functions that print with it are in package printer.
 package printable
 
 import (
@@ -89,8 +88,8 @@ func mustParse(s string) bool {
 	return false
 }
 
-// Lines returns a text of several lines, escaped but for its line breaks and tabs. The caller
-// answers for where the line breaks come from.
+// Lines escapes a text of several lines, except for its line breaks and tabs. The caller must make
+// sure that the line breaks do not come from users.
 func Lines(s string) string {
 	if i := firstSuspect(s); i < 0 {
 		return s
@@ -124,7 +123,7 @@ func firstSuspect(s string) int {
 	return -1
 }
 
-// mustEscape reports whether a text has special characters, or looks as if it were escaped.
+// mustEscape reports whether a text has special characters, or looks as if it had been escaped.
 func mustEscape(s string) bool {
 	for i, r := range s {
 		switch {
@@ -154,7 +153,7 @@ func looksEscaped(s string) bool {
 	return strings.Trim(s[2:2+n], hexDigits) == ""
 }
 
-// Special reports whether a character is never printed as it is.
+// Special reports whether a character is never printed unescaped.
 func Special(r rune) bool {
 	switch {
 	case r < ' ' || r >= 0x7f && r <= 0x9f:
@@ -168,14 +167,14 @@ func Special(r rune) bool {
 // specialInLines is special for texts of several lines.
 func specialInLines(r rune) bool { return r != '\n' && r != '\t' && Special(r) }
 
-// invalid reports whether a text, which begins with utf8.RuneError, begins with a byte that is no
+// invalid reports whether a text, which begins with utf8.RuneError, begins with a byte that is not
 // UTF-8.
 func invalid(s string) bool {
 	_, size := utf8.DecodeRuneInString(s)
 	return size == 1
 }
 
-// appendEscaped appends s with what is to be escaped.
+// appendEscaped appends s, and escapes the characters for which escape returns true.
 func appendEscaped(dst []byte, s string, escape func(rune) bool) []byte {
 	for i, r := range s {
 		switch {
@@ -203,8 +202,9 @@ func appendRune(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', hexDigits[r>>12&0xf], hexDigits[r>>8&0xf], hexDigits[r>>4&0xf], hexDigits[r&0xf])
 }
 
-// AppendJSON appends text in JSON with what encoding/json leaves as it is: DEL, C1 and the others,
-// as \u009b. JSON has such characters in strings only, where that means the same.
+// AppendJSON appends text in JSON, and escapes the special characters that encoding/json does not
+// (DEL, C1 and others) in the form \u009b. In JSON such characters only occur in strings, where the
+// escape means the same.
 func AppendJSON(dst, text []byte) []byte {
 	for len(text) > 0 {
 		n := 0

@@ -7,8 +7,8 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// ErrorLines returns the lines of an error, escaped: one for each of those that errors.Join has put
-// together. A line break in the text of an error is none of ours, and escaped like the rest.
+// ErrorLines returns the escaped lines of an error: one for each of the errors joined by
+// errors.Join. A line break within the text of an error is escaped.
 func ErrorLines(err error) []string {
 	text := err.Error()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -20,7 +20,7 @@ func ErrorLines(err error) []string {
 			return lines
 		}
 	}
-	// What is wrapped stands at the end, as a rule: "cannot read the file: ...".
+	// The wrapped error is usually at the end: "cannot read the file: ...".
 	if inner := errors.Unwrap(err); inner != nil {
 		if before, ok := strings.CutSuffix(text, inner.Error()); ok {
 			lines := ErrorLines(inner)

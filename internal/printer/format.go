@@ -12,9 +12,9 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// Sprintf is fmt.Sprintf with each text among the arguments escaped: strings, and what errors and
-// others have to say. The format is the caller's own. %q puts the escaped text between quotation
-// marks, and leaves backslashes and quotation marks in it as they are.
+// Sprintf is fmt.Sprintf with each text among the arguments escaped: strings, errors and Stringers.
+// The format is not escaped. %q puts the escaped text between quotation marks, and does not change
+// backslashes and quotation marks in it.
 func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, Args(args)...) }
 
 // Fprintf is fmt.Fprintf with each text among the arguments escaped.
@@ -22,10 +22,10 @@ func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, Args(args)...)
 }
 
-// Trusted is text that is printed as it is: it is our own, or made of parts that have been escaped.
+// Trusted is text that is printed unchanged, because it is constant, or made of escaped parts.
 type Trusted string
 
-// value is text that is escaped where it is printed.
+// value is text that is escaped when it is printed.
 type value string
 
 // Format implements fmt.Formatter.
@@ -39,8 +39,8 @@ func format(f fmt.State, verb rune, text string) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
 
-// Message is fmt.Sprintf for a text that is escaped where it is printed: %q puts strings between
-// quotation marks as they are, so that nothing is escaped twice.
+// Message is fmt.Sprintf for a text that will be escaped when it is printed: %q puts strings
+// unchanged between quotation marks, so that nothing is escaped twice.
 func Message(layout string, args ...any) string {
 	raw := make([]any, len(args))
 	for i, a := range args {
@@ -52,13 +52,13 @@ func Message(layout string, args ...any) string {
 	return fmt.Sprintf(layout, raw...)
 }
 
-// unescaped is text that is printed as it is.
+// unescaped is text that is printed unchanged.
 type unescaped string
 
 // Format implements fmt.Formatter.
 func (u unescaped) Format(f fmt.State, verb rune) { format(f, verb, string(u)) }
 
-// stringer is what says itself how it is printed, but for numbers that are printed as such.
+// stringer is a value that is printed by its String method, except with verbs for numbers.
 type stringer struct{ fmt.Stringer }
 
 // Format implements fmt.Formatter.
@@ -82,8 +82,8 @@ func (r report) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
 
-// Args returns the arguments of a format with each text escaped. Text of the type Trusted stays as
-// it is, and errors are in the lines of ErrorLines.
+// Args returns the arguments of a format with each text escaped. Text of the type Trusted stays
+// unchanged, and errors are printed as the lines of ErrorLines.
 func Args(args []any) []any {
 	escaped := make([]any, len(args))
 	for i, a := range args {

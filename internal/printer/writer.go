@@ -8,10 +8,10 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// Writer passes text on with what is special escaped, but for line breaks and tabs, and without
-// doubling backslashes: text that is escaped already passes unchanged. It stands between a command
-// and the terminal, so that what a printer has forgotten is not an order to the terminal. A character
-// may come in several parts; Flush writes one whose end has not come.
+// Writer passes text on with special characters escaped, except for line breaks and tabs. It does
+// not double backslashes, so already escaped text passes unchanged. It is placed between a command
+// and the terminal, so that text which a command forgot to escape cannot control the terminal. A
+// character may arrive in several parts; Flush writes an incomplete one.
 //
 // A Writer is for one goroutine.
 type Writer struct {
@@ -51,13 +51,13 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// suspect reports whether a character may be one to escape; utf8.RuneError is also what stands
-// for bytes that are no UTF-8.
+// suspect reports whether a character may be one to escape; utf8.RuneError also represents bytes
+// that are not UTF-8.
 func suspect(r rune) bool {
 	return r == utf8.RuneError || r != '\n' && r != '\t' && printable.Special(r)
 }
 
-// Flush writes the beginning of a character whose end has not come.
+// Flush writes an incomplete character.
 func (w *Writer) Flush() error {
 	if len(w.part) == 0 {
 		return nil

@@ -108,8 +108,8 @@ func fork(calls []call, envp []uintptr, reportTo uintptr, cgroup int) (uintptr, 
 		}
 		last = errno
 		if c.nr == unix.SYS_EXECVE {
-			// Of several candidates the first reason counts, except that
-			// "no such file" says less than whatever comes after it.
+			// Of several candidates the first error counts, except that any later error replaces
+			// "no such file", which tells less.
 			if failed.index < 0 || failed.errno == int32(syscall.ENOENT) ||
 				failed.errno == int32(syscall.ENOTDIR) || failed.errno == int32(syscall.ENOEXEC) {
 				failed.index, failed.errno = int32(i), int32(errno)
@@ -122,8 +122,8 @@ func fork(calls []call, envp []uintptr, reportTo uintptr, cgroup int) (uintptr, 
 		}
 	}
 	if copying {
-		// Others wait for the end of what our parent has open, the pipe to report to
-		// among it.
+		// Other processes wait until the parent's descriptors are closed, including the pipe for
+		// reports.
 		const most = 4096
 		c := &calls[len(calls)-1]
 		first, to, buf := c.args[0], c.args[1], c.args[2]

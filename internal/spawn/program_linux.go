@@ -1,15 +1,13 @@
 // Package spawn starts a process whose life between fork and exec is written
 // down beforehand, as a list of system calls.
 //
-// What a batch job needs there (session, limits, identity, files opened as its
-// owner, working directory, a search along PATH) is more than os.StartProcess
-// offers, and a re-executed helper would cost a second start of the Go runtime
-// for every job. So the parent composes a Program in ordinary Go, with every
-// argument and string prepared, and the forked child only walks down the list:
-// it allocates nothing, calls nothing but the kernel, and stops at the first
-// call that fails and may not. The parent is never held up by the child: one
-// that blocks in the kernel (opening a FIFO, a dead file server) is an ordinary
-// process that can be signalled.
+// What a batch job needs there (session, limits, identity, files opened as its owner, working
+// directory, a search along PATH) is more than os.StartProcess offers, and a re-executed helper
+// would cost a second start of the Go runtime for every job. So the parent builds a Program in
+// ordinary Go, with every argument and string prepared, and the forked child only walks through the
+// list: it allocates nothing, makes only system calls, and stops at the first required call that
+// fails. The child never blocks the parent: one that blocks in the kernel (opening a FIFO, a dead
+// file server) is an ordinary process that can be signalled.
 //
 // A Program is for one Start. Different Programs may be started from different
 // goroutines.
@@ -27,7 +25,7 @@ import (
 	"github.com/execd-project/execd/internal/oslite"
 )
 
-// Stage says what the child was doing when a call failed.
+// Stage is the step of the child in which a call failed.
 type Stage int
 
 // The stages of a child's life before its exec.
@@ -60,7 +58,7 @@ type call struct {
 	// the call has succeeded.
 	patch     int
 	patchWith uintptr
-	// door is a call that is not needed by a child which was born behind it.
+	// door marks a call that a child does not need if it was started directly in its control group.
 	door bool
 }
 
@@ -69,16 +67,16 @@ const (
 	anyErrno  = ^uintptr(0)
 )
 
-// Program is the list of what a child does before it becomes another program.
-// The zero value is an empty one. Every method appends to the list; the
-// comments say what fails the start.
+// Program is the list of calls that a child makes before it executes another program. The zero
+// value is empty. Every method appends to the list; the comments say which failures fail the start.
 type Program struct {
 	calls []call
 	told  []told // of each call
 	room  []byte // for the next strings
 	envp  []uintptr
 	err   error
-	// keep is what the calls point to: to the collector these are numbers.
+	// keep holds the objects to which the calls point, because the garbage collector does not see
+	// these pointers.
 	keep []unsafe.Pointer
 	// unblocked is set once the list clears the signal mask.
 	unblocked bool
@@ -87,7 +85,7 @@ type Program struct {
 	stat   uintptr // where Look has the kernel write; 0 until it is needed
 }
 
-// told is what is said about a call that fails.
+// told is the error data of a call.
 type told struct {
 	stage Stage
 	what  string
@@ -99,7 +97,7 @@ type StartError struct {
 	Stage Stage
 	What  string // the object of the failed call: a path, or the call's name
 	Errno syscall.Errno
-	Look  bool // stat(2) of What has failed, before it was opened or executed
+	Look  bool // stat(2) of What failed, before it was opened or executed
 	PID   int  // of the child
 }
 
@@ -147,7 +145,7 @@ func (p *Program) str(s string) uintptr {
 		p.hold(unsafe.Pointer(unsafe.SliceData(p.room)))
 	}
 	b := p.room
-	copy(b, s) // a NUL is behind it
+	copy(b, s) // followed by a NUL
 	p.room = b[len(s)+1:]
 	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 }
@@ -165,8 +163,8 @@ func (p *Program) vector(list []string) []uintptr {
 // Setsid makes the child the leader of a new session and process group.
 func (p *Program) Setsid() { p.add(StageSetup, "setsid", sys(unix.SYS_SETSID)) }
 
-// ControllingTerminal makes the terminal that the descriptor of the parent is open on
-// that of the session, which the child leads and which has none yet.
+// ControllingTerminal makes the terminal of the parent's descriptor the controlling terminal of the
+// child's session, which must not have one yet.
 func (p *Program) ControllingTerminal(fd int) {
 	p.add(StageSetup, "ioctl TIOCSCTTY", sys(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSCTTY, 0))
 }
@@ -174,9 +172,9 @@ func (p *Program) ControllingTerminal(fd int) {
 // Umask sets the file mode creation mask.
 func (p *Program) Umask(mask int) { p.add(StageSetup, "umask", sys(unix.SYS_UMASK, uintptr(mask))) }
 
-// ParentDeathSignal has the kernel send sig to the child when the thread that
-// started it ends; that it has not ended already is looked at then. It must come
-// after the last change of identity, which clears it.
+// ParentDeathSignal makes the kernel send sig to the child when the thread that started it ends,
+// and then checks that the thread has not ended already. It must follow the last change of
+// identity, which clears it.
 func (p *Program) ParentDeathSignal(sig syscall.Signal) {
 	p.add(StageSetup, "prctl", sys(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(sig)))
 	c := sys(unix.SYS_GETPPID)
@@ -184,8 +182,7 @@ func (p *Program) ParentDeathSignal(sig syscall.Signal) {
 	p.add(StageSetup, "getppid", c)
 }
 
-// Nice sets the nice value, -20 to 20. A value that may not be had is no
-// failure: it is a wish.
+// Nice sets the nice value, -20 to 20. If the value is not permitted, the start does not fail.
 func (p *Program) Nice(n int) {
 	c := sys(unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, uintptr(n))
 	c.tolerate = anyErrno
@@ -198,8 +195,8 @@ func (p *Program) Write(fd int, text, what string) {
 	p.add(StageSetup, what, sys(unix.SYS_WRITE, uintptr(fd), p.str(text), uintptr(len(text))))
 }
 
-// Affinity restricts the child to the processors whose bits are set. Where that may
-// not be had it is no failure: it is a wish.
+// Affinity restricts the child to the processors whose bits are set. If that is not permitted, the
+// start does not fail.
 func (p *Program) Affinity(mask []uint64) {
 	if len(mask) == 0 {
 		return
@@ -210,10 +207,9 @@ func (p *Program) Affinity(mask []uint64) {
 	p.add(StageSetup, "sched_setaffinity", c)
 }
 
-// Cgroup starts the child in a control group of v2: dir is a descriptor of its
-// directory. A kernel that cannot (before Linux 5.7, or not allowed to) has the
-// child write "0" to door, the open cgroup.procs, named what; who enters that way
-// waits for an RCU grace period, some milliseconds.
+// Cgroup starts the child in a control group of v2: dir is a descriptor of its directory. If the
+// kernel cannot do that (before Linux 5.7, or without permission), the child writes "0" to door,
+// the open file cgroup.procs, named what; this waits for an RCU grace period of some milliseconds.
 func (p *Program) Cgroup(dir, door int, what string) {
 	p.cgroup = dir + 1
 	p.Write(door, "0", what)
@@ -255,7 +251,7 @@ func (p *Program) Seteuid(uid uint32) {
 	p.add(StageIdentity, "setresuid", sys(unix.SYS_SETRESUID, same, uintptr(uid), same))
 }
 
-// Chdir changes the working directory, as whom the child is by then.
+// Chdir changes the working directory, with the child's identity at that point of the list.
 func (p *Program) Chdir(path string) {
 	p.add(StageChdir, path, sys(unix.SYS_CHDIR, p.str(path)))
 }
@@ -268,9 +264,9 @@ func (p *Program) Dup(stage Stage, from, to int) {
 	p.add(stage, "descriptor", sys(unix.SYS_DUP3, uintptr(from), uintptr(to), 0))
 }
 
-// Look fails where stat(2) of a path does: the original looks at files before it opens or executes
-// them, and says which of the two has failed. A path that does not exist is no failure with
-// mayBeMissing.
+// Look fails if stat(2) of a path fails: Grid Engine checks files before it opens or executes them,
+// and reports which of the two steps has failed. With mayBeMissing, a missing path is not a
+// failure.
 func (p *Program) Look(stage Stage, path string, mayBeMissing bool) {
 	if p.stat == 0 {
 		p.stat = p.hold(unsafe.Pointer(new(unix.Stat_t)))
@@ -302,10 +298,9 @@ func (p *Program) OpenRead(stage Stage, fd int, path string) {
 	p.add(stage, path, c)
 }
 
-// OpenAppend opens a file for appending as descriptor fd, creating it with
-// mode 0644. Where path is a directory, fallback is opened instead, and
-// fallbackEnv becomes the entry of the environment that Exec was told of as
-// index envIndex; without an index Child.UsesFallback tells.
+// OpenAppend opens a file for appending as descriptor fd, creating it with mode 0644. If path is a
+// directory, fallback is opened instead, and fallbackEnv replaces the entries envIndex of the
+// environment; without an index, Child.UsesFallback reports this.
 func (p *Program) OpenAppend(stage Stage, fd int, path, fallback string, envIndex []int, fallbackEnv []string) {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND
 	p.closeFirst(stage, fd)
@@ -340,15 +335,14 @@ func (p *Program) OpenAppend(stage Stage, fd int, path, fallback string, envInde
 	}
 }
 
-// Calls that are not the kernel's: what the child does itself, see fork.
+// Calls that are not system calls: actions of the child itself, see fork.
 const (
-	callTell = ^uintptr(0) - iota // report that the list has come here
+	callTell = ^uintptr(0) - iota // report that the child has reached this point
 	callCopy                      // see Copy
 )
 
-// Copy ends the list: the child copies what it reads from descriptor 0 to descriptor 1 until
-// there is no more, and ends with status 0, or with the errno of the call that failed. It
-// closes all other descriptors.
+// Copy ends the list: the child copies descriptor 0 to descriptor 1 until the end of file, and ends
+// with status 0, or with the errno of the failed call. It closes all other descriptors.
 func (p *Program) Copy() { p.copyTo(1) }
 
 // Discard makes the child read descriptor 0 and throw the data away.
@@ -368,9 +362,8 @@ func (p *Program) closeFirst(stage Stage, fd int) {
 	p.add(stage, "descriptor", c)
 }
 
-// unblock clears the signal mask. From here on the child may wait for others: a
-// fifo that nobody reads, a file server. Whoever wants to end it, by whatever
-// signal, shall not have to wait as well.
+// unblock clears the signal mask. After this the child may block, for example on a FIFO without a
+// reader or on a file server, and must be killable by any signal.
 func (p *Program) unblock() {
 	if p.unblocked {
 		return
@@ -382,9 +375,9 @@ func (p *Program) unblock() {
 
 func (p *Program) openCall(fd int, path string, flags int) call {
 	at := unix.AT_FDCWD
-	// No O_NOFOLLOW: the file is opened with the rights of the job's owner,
-	// who may link wherever these reach. O_NOCTTY, or a terminal would become
-	// the one of the session that the child leads.
+	// No O_NOFOLLOW: the file is opened with the rights of the job's owner, so links can only lead
+	// to files that the owner may access. O_NOCTTY prevents a terminal from becoming the
+	// controlling terminal of the child's session.
 	c := sys(unix.SYS_OPENAT, uintptr(at), p.str(path), uintptr(flags|unix.O_NOCTTY), 0o644)
 	c.want = uintptr(fd)
 	return c
@@ -429,12 +422,12 @@ type Child struct {
 	usesFallback bool
 }
 
-// report is what a child writes that fails: the index of the call, the errno. An errno of 0
-// is that of callTell.
+// report is the message of a failed child: the index of the call and the errno. Errno 0 comes from
+// callTell.
 type report struct{ index, errno int32 }
 
-// Start forks the child. The error is about the fork itself; what goes wrong
-// in the child is told by Child.Failed.
+// Start forks the child. The error concerns the fork itself; Child.Failed returns errors of the
+// child.
 func (p *Program) Start() (*Child, error) {
 	if p.err != nil {
 		return nil, p.err
@@ -469,8 +462,8 @@ func (p *Program) Start() (*Child, error) {
 	return &Child{PID: int(pid), report: fds[0], program: p}, nil
 }
 
-// Waiting reports whether the child has not become its program yet, and what
-// it is at. It may be called until the child has been reaped.
+// Waiting reports whether the child has not executed its program yet, and its current stage. It may
+// be called until the child has been reaped.
 func (c *Child) Waiting() (Stage, bool) {
 	fds := []unix.PollFd{{Fd: int32(c.report)}}
 	// The other end is closed by exec, and by the child's end.
@@ -478,8 +471,8 @@ func (c *Child) Waiting() (Stage, bool) {
 		return 0, false
 	}
 	for fd, stage := range []Stage{StageStdin, StageStdout, StageStderr} {
-		// A descriptor is closed before its file is opened. Without root's
-		// rights nobody may look at such a child; files are most likely then.
+		// A closed descriptor means that its file is being opened. Without root's rights such a
+		// child cannot be inspected; then opening a file is the most likely stage.
 		_, err := oslite.Readlink("/proc/" + strconv.Itoa(c.PID) + "/fd/" + strconv.Itoa(fd))
 		if err != nil {
 			return stage, true

@@ -1,7 +1,8 @@
-// Package submission describes what a user has asked for in a job, as far as it decides what runs with the
-// user's rights: the program, its arguments, environment, directory, files and limits. With a daemon of two
-// processes the command computes a digest of it and hands that to the launcher over the launcher's own socket.
-// The launcher then starts nothing else for this user. See docs/design/front-and-launcher.md.
+// Package submission describes the part of a user's submission that determines what runs with the
+// user's rights: the program, its arguments, environment, directory, files and limits. With
+// --front-user, the command computes a digest of it and sends that to the launcher over the
+// launcher's own socket. The launcher then starts nothing else for this user. See
+// docs/design/front-and-launcher.md.
 //
 // Other projects should not import this package: it may change at any time.
 //
@@ -37,7 +38,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(encoded{[]byte(t)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the format of MarshalJSON.
 func (t *Text) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '{' {
 		var e encoded
@@ -60,9 +61,9 @@ type Limit struct {
 	Value    uint64 `json:"value"`
 }
 
-// Submission is what a user has asked for in a job. What the scheduler decides, and what concerns only the
-// order of jobs, is not in it: the queue, the number of slots, resources that are no limits, priorities, holds
-// and dates.
+// Submission is a user's submission. It does not contain the scheduler's decisions and settings
+// that only affect the order of jobs: the queue, the number of slots, resources that are not
+// limits, priorities, holds and dates.
 type Submission struct {
 	Command    Text          `json:"command"`
 	Script     string        `json:"script,omitempty"` // SHA-256 of the script in hexadecimal; empty with Binary
@@ -83,8 +84,8 @@ type Submission struct {
 	Limits     []Limit       `json:"limits,omitempty"`
 	// Interactive says that the user attaches to the job: without it the input of the job is a file.
 	Interactive bool `json:"interactive,omitempty"`
-	// Directory and Origin are the directory of the command, and what the SGE_O_ variables of the job are made of
-	// (submit.Origin).
+	// Directory is the directory of the command, and Origin holds the values of the job's SGE_O_
+	// variables (submit.Origin).
 	Directory Text   `json:"directory"`
 	Origin    []Text `json:"origin,omitempty"`
 }
@@ -188,8 +189,8 @@ func hostPaths(list []Pair) (to []submit.HostPath) {
 	return to
 }
 
-// Request is a request with the fields that a submission has. The script is the caller's, who compares it with
-// Submission.Script.
+// Request returns a request with the fields of the submission. The caller passes the script, and
+// must compare it with Submission.Script.
 func (s *Submission) Request(script []byte) *submit.Request {
 	r := &submit.Request{
 		Command: string(s.Command), Script: script, Args: stringsOf(s.Args), Binary: s.Binary, NoShell: s.NoShell, Login: s.Login,
@@ -206,8 +207,8 @@ func (s *Submission) Request(script []byte) *submit.Request {
 // Environment is Submission.Origin as strings.
 func (s *Submission) Environment() []string { return stringsOf(s.Origin) }
 
-// Ceiling returns the largest value of a limit that the user has asked for; ok is false where the user has not
-// asked for any.
+// Ceiling returns the largest value of a limit that the user has requested; ok is false if the user
+// has not requested it.
 func (s *Submission) Ceiling(r job.Resource, hard bool) (value uint64, ok bool) {
 	for _, l := range s.Limits {
 		if l.Resource == int(r) && l.Hard == hard && (!ok || l.Value < value) {
@@ -221,7 +222,7 @@ func (s *Submission) Ceiling(r job.Resource, hard bool) (value uint64, ok bool) 
 func (s *Submission) Digest(key string) string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		return "" // which is no digest, and matches none
+		return "" // not a digest, and matches none
 	}
 	sum := sha256.New()
 	sum.Write([]byte("execd submission 1\n" + key + "\n"))

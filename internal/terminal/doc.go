@@ -1,4 +1,4 @@
-// Package terminal connects the terminal of the caller with one that is somewhere else,
-// such as that of an interactive job: what is typed goes there byte by byte, and the
-// size of the window follows. What has no terminal is connected through pipes.
+// Package terminal connects the caller's terminal with a remote one, such as an interactive job's:
+// it passes on the input byte by byte, and changes of the window size. Programs without a terminal
+// are connected through pipes.
 package terminal

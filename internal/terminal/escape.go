@@ -2,7 +2,7 @@ package terminal
 
 import "bytes"
 
-// action is what the one who types wants of this side.
+// action is an action that the user requests from this side.
 type action int
 
 const (
@@ -14,8 +14,8 @@ const (
 
 const ctrlZ = 'Z' & 0x1f
 
-// escapes finds in what is typed the words for this side: as with ssh(1) they are two
-// characters at the beginning of a line, of which the first is char.
+// escapes finds the escape sequences for this side in the input: as in ssh(1), two characters at
+// the beginning of a line, the first of which is char.
 type escapes struct {
 	char  byte // 0 for none
 	state escapeState
@@ -46,7 +46,7 @@ func (e *escapes) next(p []byte) (pass []byte, do action, rest []byte) {
 				return out.Bytes(), suspend, p[i+1:]
 			case '?':
 				return out.Bytes(), help, p[i+1:]
-			case e.char: // it is meant for the other side
+			case e.char: // the character itself, for the other side
 				e.state = inLine
 				out.WriteByte(c)
 				continue

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keys reads what is typed, in such a way that it can be told to stop: nothing is taken
-// from the terminal that is meant for whoever has it afterwards.
+// keys reads the input in such a way that it can be stopped: it takes nothing from the terminal
+// that is meant for a later reader.
 type keys struct {
 	file       *os.File
 	wake, stop *os.File   // a pipe: wake is readable when stop is closed
-	reading    sync.Mutex // held by who reads
+	reading    sync.Mutex // serialises readers
 }
 
 func newKeys(file *os.File) (*keys, error) {
@@ -25,10 +25,10 @@ func newKeys(file *os.File) (*keys, error) {
 	return &keys{file: file, wake: r, stop: w}, nil
 }
 
-// errStopped is what read returns after end.
+// errStopped is the error of read after end.
 var errStopped = errors.New("nothing more is read")
 
-// read waits for something to read. It returns io.EOF at the end of the file.
+// read waits for input. It returns io.EOF at the end of the file.
 func (k *keys) read(p []byte) (int, error) {
 	k.reading.Lock()
 	defer k.reading.Unlock()
@@ -76,5 +76,5 @@ func (k *keys) end() {
 	defer k.reading.Unlock()
 }
 
-// close is for when nobody reads any more.
+// close releases the descriptors. Call it after the last read.
 func (k *keys) close() { k.wake.Close() }

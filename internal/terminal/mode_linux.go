@@ -13,7 +13,7 @@ func Is(f *os.File) bool {
 	return err == nil && is
 }
 
-// Size returns the size of the window; an error where there is none.
+// Size returns the size of the window, or an error if there is none.
 func Size(f *os.File) (rows, cols uint16, err error) {
 	w, err := control(f, func(fd int) (*unix.Winsize, error) { return unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ) })
 	if err != nil {
@@ -22,8 +22,8 @@ func Size(f *os.File) (rows, cols uint16, err error) {
 	return w.Row, w.Col, nil
 }
 
-// control does something with the descriptor of a file, and leaves the file as it is:
-// Fd makes it one that cannot be waited for.
+// control calls do with the descriptor of a file. Unlike Fd, it does not switch the file to
+// blocking mode.
 func control[T any](f *os.File, do func(fd int) (T, error)) (v T, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -55,19 +55,19 @@ func (m *mode) raw() error {
 	return nil
 }
 
-// restore undoes what raw has changed.
+// restore undoes the changes of raw.
 func (m *mode) restore() {
 	if m.before == nil {
 		return
 	}
-	// A terminal that is gone needs nothing.
+	// A closed terminal needs nothing.
 	_, _ = control(m.file, func(fd int) (struct{}, error) { return struct{}{}, term.Restore(fd, m.before) })
 	m.before = nil
 }
 
-// inForeground reports whether the terminal is ours at the moment: a job of a shell that
-// was stopped and goes on in the background must not touch it. One that is not the
-// terminal of our session is no shell's to give.
+// inForeground reports whether this process may use the terminal now: a shell's job that was
+// stopped and continues in the background must not. If it is not the controlling terminal of the
+// session, no shell manages it.
 func (m *mode) inForeground() bool {
 	group, err := control(m.file, func(fd int) (int, error) {
 		return unix.IoctlGetInt(fd, unix.TIOCGPGRP)

@@ -12,29 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pipes are the standard streams of something that runs somewhere else, and has no
-// terminal. One goroutine copies while others use the other methods.
+// Pipes are the standard streams of a remote program without a terminal. One goroutine calls Copy
+// while others use the other methods.
 type Pipes interface {
 	io.Writer // to its standard input
 	EndInput() error
-	// Copy returns nil at the end of what runs there, and the errors of the writers as
-	// they are.
+	// Copy returns nil at the end of the remote program, and errors of the writers unchanged.
 	Copy(stdout, stderr io.Writer) error
 }
 
-// PipeOptions say what the caller connects with them.
+// PipeOptions are the caller's files for the connection.
 type PipeOptions struct {
-	In       *os.File // read to its end; one that cannot be read is at its end
+	In       *os.File // read to its end; an unreadable file counts as empty
 	Out, Err io.Writer
 }
 
-// RunPipes connects the standard streams of two programs, byte by byte: nothing is added,
-// and an end is an end. It returns nil when all has been copied and what runs there has
-// ended, the error of Copy when that has failed, the context's when that has ended, and
-// else an *OutputError or a *SignalError. All that has been read of In then has been
-// written, or p says that it could not be.
+// RunPipes connects the standard streams of two programs, byte by byte, without additions,
+// including the ends of files. It returns nil when all data has been copied and the remote program
+// has ended. Otherwise it returns the error of Copy, the context's error, an *OutputError or a
+// *SignalError. By then all data read from In has been written, or p has reported that it could not
+// be.
 //
-// While it runs, SIGHUP, SIGINT, SIGTERM and SIGPIPE of the process come here.
+// While it runs, it receives the SIGHUP, SIGINT, SIGTERM and SIGPIPE signals of the process.
 func RunPipes(ctx context.Context, p Pipes, o PipeOptions) error {
 	in, err := newKeys(o.In)
 	if err != nil {
@@ -43,7 +42,7 @@ func RunPipes(ctx context.Context, p Pipes, o PipeOptions) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	defer signal.Stop(signals)
-	pipe := make(chan os.Signal, 1) // a reader of Out who goes away is an error of the writer
+	pipe := make(chan os.Signal, 1) // a closed reader of Out becomes an error of the writer
 	signal.Notify(pipe, unix.SIGPIPE)
 	defer signal.Stop(pipe)
 
@@ -61,7 +60,7 @@ func RunPipes(ctx context.Context, p Pipes, o PipeOptions) error {
 		case err := <-shown:
 			if _, ours := errors.AsType[*OutputError](err); !ours {
 				in.end()
-				reader.Wait() // what has been read is written, or cannot be
+				reader.Wait() // read data has been written, or cannot be
 			}
 			return err
 		case err := <-read:
@@ -76,8 +75,7 @@ func RunPipes(ctx context.Context, p Pipes, o PipeOptions) error {
 	}
 }
 
-// copyTo passes on what is read, to the end. That the other side takes nothing any more is
-// for Copy to say.
+// copyTo passes on the input to its end. If the other side accepts no more data, Copy reports that.
 func (k *keys) copyTo(p Pipes) error {
 	const size = 32 << 10
 	buffer := make([]byte, size)
@@ -99,7 +97,7 @@ func (k *keys) copyTo(p Pipes) error {
 	}
 }
 
-// outputWriter tells its errors from those of the connection.
+// outputWriter marks its errors, to distinguish them from errors of the connection.
 type outputWriter struct{ w io.Writer }
 
 func (o outputWriter) Write(p []byte) (int, error) {

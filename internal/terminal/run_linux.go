@@ -12,37 +12,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stream is a terminal that is somewhere else. One goroutine reads while others use the
-// other methods.
+// Stream is a remote terminal. One goroutine reads while others use the other methods.
 type Stream interface {
-	io.Reader // io.EOF is the end of what runs there
+	io.Reader // io.EOF is the end of the remote program
 	io.Writer
 	Resize(rows, cols uint16) error
 }
 
 // Options say which is the terminal of the caller.
 type Options struct {
-	// In is where is typed. If it is not a terminal, what it has is typed, and at its end
-	// Ctrl-D, which ends shells.
+	// In is the source of the input. If it is not a terminal, its content is sent as if it were
+	// typed, followed by Ctrl-D, which ends shells.
 	In *os.File
-	// Out gets what the other side writes.
+	// Out receives the remote output.
 	Out *os.File
-	// Escape is the character that begins a word for this side, where a line begins; 0
-	// for none. "." behind it ends Run with ErrDetached, Ctrl-Z suspends the caller, "?"
-	// lists these words, and the character itself is typed.
+	// Escape is the character that begins an escape sequence at the beginning of a line; 0 for
+	// none. After it, "." ends Run with ErrDetached, Ctrl-Z suspends the caller, "?" lists the
+	// sequences, and the character itself is sent.
 	Escape byte
 }
 
-// ErrDetached is what Run returns when who types has asked for it.
+// ErrDetached is returned by Run when the user has detached.
 var ErrDetached = errors.New("detached")
 
-// SignalError is what Run returns after a signal that asks the caller to end.
+// SignalError is returned by Run after a signal that ends the caller.
 type SignalError struct{ Signal unix.Signal }
 
 // Error returns which one it was.
 func (e *SignalError) Error() string { return "ended by signal " + unix.SignalName(e.Signal) }
 
-// OutputError is what Run returns when Out takes nothing any more.
+// OutputError is returned by Run when Out accepts no more data.
 type OutputError struct{ Err error }
 
 // Error says why.
@@ -51,14 +50,13 @@ func (e *OutputError) Error() string { return "cannot write to standard output: 
 // Unwrap returns the cause.
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Run connects the two terminals. It returns nil when the stream has ended with io.EOF,
-// its error when it has failed, the context's when that has ended, and else one of those
-// above. Afterwards the terminal of the caller is as it was, nothing more is read of In
-// and nothing is begun to be written to Out; the stream is to be closed, which ends the
-// goroutines that still use it.
+// Run connects the two terminals. It returns nil when the stream has ended with io.EOF. Otherwise
+// it returns the stream's error, the context's error, or one of the errors above. Afterwards the
+// caller's terminal is restored, and Run neither reads from In nor begins to write to Out. Then
+// close the stream, which ends the goroutines that still use it.
 //
-// While it runs, SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGWINCH and SIGCONT of the process
-// come here.
+// While it runs, it receives the SIGHUP, SIGINT, SIGTERM, SIGPIPE, SIGWINCH and SIGCONT signals of
+// the process.
 func Run(ctx context.Context, s Stream, o Options) error {
 	r := &running{stream: s, options: o, terminal: Is(o.In), escapes: escapes{char: o.Escape}, mode: mode{file: o.In}}
 	var err error
@@ -68,8 +66,8 @@ func Run(ctx context.Context, s Stream, o Options) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGWINCH, unix.SIGCONT)
 	defer signal.Stop(signals)
-	// A reader of Out who goes away must not end us with a terminal in which nobody
-	// sees what he types.
+	// A closed reader of Out must not end this process while the terminal is in raw mode, in which
+	// users do not see their input.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, unix.SIGPIPE)
 	defer signal.Stop(pipe)
@@ -99,7 +97,7 @@ type running struct {
 	keys     *keys
 	escapes  escapes
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // protects the fields below
 	mode  mode
 	ended bool
 }
@@ -129,7 +127,7 @@ func (r *running) wait(ctx context.Context, signals <-chan os.Signal, shown, typ
 	}
 }
 
-// take makes the terminal one that passes on all keys, and tells the other side its size.
+// take switches the terminal to raw mode, and tells the other side its size.
 func (r *running) take() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +144,7 @@ func (r *running) take() error {
 	return nil
 }
 
-// release puts the terminal back, for good.
+// release restores the terminal permanently.
 func (r *running) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +152,7 @@ func (r *running) release() {
 	r.mode.restore()
 }
 
-// show passes on what the other side writes. A nil error is its end.
+// show passes on the remote output. A nil error means its end.
 func (r *running) show() error {
 	const size = 32 << 10
 	buffer := make([]byte, size)
@@ -187,8 +185,8 @@ func (r *running) write(p []byte) error {
 
 const ctrlD = 'D' & 0x1f
 
-// typing passes on what is typed. A nil error is the end of what there is to be typed.
-// That the other side takes nothing any more is for show to say.
+// typing passes on the input. A nil error means its end. If the other side accepts no more input,
+// show reports that.
 func (r *running) typing() error {
 	const size = 4 << 10
 	buffer, last := make([]byte, size), byte('\n')
@@ -198,7 +196,7 @@ func (r *running) typing() error {
 		case errors.Is(err, errStopped):
 			return nil
 		case errors.Is(err, io.EOF) && r.terminal, errors.Is(err, unix.EIO):
-			return &SignalError{unix.SIGHUP} // the terminal is gone
+			return &SignalError{unix.SIGHUP} // the terminal is closed
 		case errors.Is(err, io.EOF):
 			end := []byte{ctrlD}
 			if last != '\n' {
@@ -216,8 +214,8 @@ func (r *running) typing() error {
 	}
 }
 
-// pass passes on what was typed, and does what was said to this side. Only who sits at a
-// terminal says something to it.
+// pass passes on input and carries out escape sequences. There are escape sequences only if In is a
+// terminal.
 func (r *running) pass(p []byte) error {
 	if !r.terminal {
 		_, _ = r.stream.Write(p)
@@ -251,8 +249,8 @@ func helpText(char byte) string {
 		" " + c + c + "   " + c + "\r\n"
 }
 
-// suspend stops us as Ctrl-Z does elsewhere, until the shell lets us go on. Where there is
-// none it does nothing.
+// suspend stops this process, as Ctrl-Z does elsewhere, until the shell continues it. Without a
+// shell it does nothing.
 func (r *running) suspend() {
 	r.mu.Lock()
 	r.mode.restore()

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Begin starts a program that writes a line when it is ready, and goes on until its input
-// ends. It waits for that line; end ends the input and waits for the program, once: at the
-// end of the test, if nobody does before. Its standard input and output must not be set.
-// What the context of cmd ends, such as t.Context(), ends also if it does not read.
+// Begin starts a program that writes a line when it is ready, and runs until its input ends. Begin
+// waits for that line. end closes the input and waits for the end of the program; the test calls it
+// at its end if it has not been called before. Do not set the standard input and output of cmd. The
+// context of cmd, such as t.Context(), also ends a program that does not read its input.
 func Begin(t testing.TB, cmd *exec.Cmd) (ready string, end func() error) {
 	t.Helper()
 	in, err := cmd.StdinPipe()

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// GridEngineDir is where Debian keeps the real programs; what it puts in the
-// PATH are shell wrappers around them.
+// GridEngineDir is Debian's directory of the real programs; the programs in the PATH are shell
+// wrappers around them.
 const GridEngineDir = "/usr/lib/gridengine"
 
 func checkRoot() error {
 	if uid := os.Geteuid(); uid != 0 {
 		return fmt.Errorf("the tests run as uid %d", uid)
 	}
-	// Root of a user namespace or a container may lack what uid 0 suggests, and
-	// only trying tells: seccomp filters are not visible as capabilities.
+	// Root of a user namespace or a container may lack rights of a real root. That can only be
+	// found by trying, because seccomp filters are not visible as capabilities.
 	cmd := exec.Command("true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET,
@@ -108,7 +108,8 @@ func checkCurl() error {
 	return nil
 }
 
-// SchemaDir is where gridengine-common has the schemas of what qstat and the others print.
+// SchemaDir is the directory of gridengine-common with the schemas of the output of qstat and
+// others.
 const SchemaDir = "/usr/share/gridengine/util/resources/schemas"
 
 func checkXML() error {

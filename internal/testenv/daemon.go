@@ -67,7 +67,7 @@ func (d *Daemon) Kill() {
 	<-gone
 }
 
-// Transcript takes what several processes print, and may be read meanwhile.
+// Transcript collects the output of several processes, and may be read meanwhile.
 type Transcript struct {
 	mu   sync.Mutex
 	said bytes.Buffer

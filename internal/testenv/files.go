@@ -12,7 +12,7 @@ import (
 // tags.
 func Build(dir, tags string) error {
 	for name, pkg := range map[string]string{"execd": "cmd/execd", "execd-launcher": "cmd/launcher", "sge_shepherd-go": "cmd/shepherd"} {
-		cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-tags", tags, "-o", filepath.Join(dir, name), //nolint:noctx // it ends by itself
+		cmd := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-tags", tags, "-o", filepath.Join(dir, name), //nolint:noctx // it ends on its own
 			"github.com/execd-project/execd/"+pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -33,7 +33,7 @@ func WriteFile(t testing.TB, path, text string) {
 	}
 }
 
-// Open makes a directory in which everybody may write, as in /tmp, and returns its path.
+// Open makes a directory in which all users may write, like /tmp, and returns its path.
 func Open(t testing.TB, path string) string {
 	t.Helper()
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -45,8 +45,7 @@ func Open(t testing.TB, path string) string {
 	return path
 }
 
-// LetIn lets users other than that of the test go to a directory below that for temporary
-// files.
+// LetIn gives other users access to a directory below the one for temporary files.
 func LetIn(t testing.TB, dir string) {
 	t.Helper()
 	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {

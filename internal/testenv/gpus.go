@@ -14,7 +14,7 @@ type GPU struct {
 	Vendor  string // "nvidia", "amd" or "intel"
 	Address string // on the PCI bus
 	Model   string
-	UUID    string // of NVIDIA's; "" for one that the driver does not know yet
+	UUID    string // for NVIDIA's; "" if the driver does not know it yet
 	Unique  uint64 // of AMD's
 	Memory  uint64 // of AMD's, in bytes
 	NUMA    int
@@ -62,7 +62,7 @@ func GPUs(t testing.TB, root string, gpus ...GPU) {
 	}
 }
 
-// Node makes a character device that everybody may open. Only root can.
+// Node makes a character device that all users may open. Only root can call it.
 func Node(t testing.TB, path string, major, minor int) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -1,14 +1,13 @@
-// Package testenv says what a test needs from the machine it runs on.
+// Package testenv checks the requirements of tests on the machine.
 //
-// Many tests here talk to the real thing: the kernel's cgroups, a real Grid
-// Engine, a virtual machine. Where the machine lacks it they skip and say what
-// is missing. A skip must never hide a regression, so a machine that is known
-// to have something (continuous integration) names it in EXECD_TEST_REQUIRE, a
-// comma separated list, and there the same test fails instead.
+// Many tests use real parts: the kernel's cgroups, a real Grid Engine, a virtual machine. If the
+// machine lacks one, the test skips and names it. So that a skip cannot hide a regression, machines
+// that have a part, such as continuous integration, name it in EXECD_TEST_REQUIRE, a comma
+// separated list; there the test fails instead.
 //
-// What a machine lacks a guest may have: "make test-vm" starts virtual machines and
-// runs tests in them (test/vm). A test that needs Guest or Systemd skips outside of
-// one where one can be started, even if EXECD_TEST_REQUIRE names the need.
+// "make test-vm" starts virtual machines, which provide parts that a machine may lack, and runs
+// tests in them (test/vm). A test that needs Guest or Systemd skips outside of a virtual machine if
+// one can be started, even if EXECD_TEST_REQUIRE names the need.
 //
 // The package is for tests only. Its functions may be called from several
 // goroutines, except that Require ends the calling test and so must run on the
@@ -34,8 +33,7 @@ const (
 	SoakEnv = "EXECD_TEST_SOAK"
 	// GuestEnv is set in virtual machines of test/vm.
 	GuestEnv = "EXECD_VM"
-	// ProgramsEnv is the folder where execd and sge_shepherd-go are, where they
-	// cannot be built.
+	// ProgramsEnv is the folder of execd and sge_shepherd-go on machines that cannot build them.
 	ProgramsEnv = "EXECD_TEST_PROGRAMS"
 	// PackagesEnv is the folder where make package has put the packages.
 	PackagesEnv = "EXECD_TEST_PACKAGES"
@@ -48,22 +46,22 @@ const (
 // in EXECD_TEST_REQUIRE.
 type Need string
 
-// The needs that exist. A word in EXECD_TEST_REQUIRE that is none of them is
-// an error, so that a typing mistake does not switch the failures off.
+// The needs that exist. Any other word in EXECD_TEST_REQUIRE is an error, so that a typing mistake
+// does not disable the failures.
 const (
 	Root       Need = "root"       // uid 0 that may change users, mount and make namespaces
 	GridEngine Need = "gridengine" // Debian's gridengine-master, -exec and -client
 	OCS        Need = "ocs"        // an installation of Open Cluster Scheduler, which EXECD_TEST_OCS names; no part of CI
 	Cgroup     Need = "cgroup"     // a cgroup hierarchy in which groups can be made
 	Pids       Need = "pids"       // the hierarchy of controller pids of cgroup v1, in which groups can be made
-	VM         Need = "vm"         // the means to start throw-away virtual machines
+	VM         Need = "vm"         // the programs for temporary virtual machines
 	Guest      Need = "guest"      // it is such a virtual machine itself, and may be upset
 	Systemd    Need = "systemd"    // systemd as process 1
 	Python     Need = "python"     // python3, for samples that are written in it
-	Packages   Need = "packages"   // what make package makes, and dpkg, rpm, systemd-analyze, gpg and ar to check it
+	Packages   Need = "packages"   // the packages of make package, and dpkg, rpm, systemd-analyze, gpg and ar to check them
 	Network    Need = "network"    // ip and nsenter, to lay cables between network namespaces
 	Curl       Need = "curl"       // curl and openssl, for the examples of docs/api.md
-	Getent     Need = "getent"     // /usr/bin/getent, to put something else in its place
+	Getent     Need = "getent"     // /usr/bin/getent, which tests replace
 	Man        Need = "man"        // man(1) of man-db
 	Csh        Need = "csh"        // tcsh
 	Perl       Need = "perl"       // perl
@@ -83,7 +81,7 @@ var inGuests = []Need{Guest, Systemd}
 // PidsHierarchy is where the groups of Pids are made.
 const PidsHierarchy = "/sys/fs/cgroup/pids"
 
-// checks holds one function per need; it returns what is missing, or nil.
+// checks holds one function per need; it returns an error that names the missing part, or nil.
 var checks = map[Need]func() error{
 	Root:       checkRoot,
 	GridEngine: checkGridEngine,
@@ -127,8 +125,8 @@ func Require(t testing.TB, needs ...Need) {
 	}
 }
 
-// Soak skips a test that takes long, unless it is asked for: make soak does, of those that
-// are called TestSoak.
+// Soak skips a long test unless soak tests are requested: make soak does so, and runs the tests
+// named TestSoak....
 func Soak(t testing.TB) {
 	t.Helper()
 	if os.Getenv(SoakEnv) == "" {
@@ -136,8 +134,8 @@ func Soak(t testing.TB) {
 	}
 }
 
-// RequireGuests is Require(t, VM) for a test that starts virtual machines, unless
-// nobody has asked for them: then it skips.
+// RequireGuests is Require(t, VM) for a test that starts virtual machines. It skips the test if
+// virtual machines have not been requested.
 func RequireGuests(t testing.TB) {
 	t.Helper()
 	if os.Getenv(AskedEnv) == "" {
@@ -146,8 +144,8 @@ func RequireGuests(t testing.TB) {
 	Require(t, VM)
 }
 
-// decide is Require without the machine: what is missing comes from check.
-// A missing need that is required wins over one that only skips.
+// decide is Require without the machine: check reports missing needs. A missing need that is
+// required takes precedence over one that only skips.
 func decide(required, needs []Need, check func(Need) error) (fatal bool, reason string) {
 	for _, n := range needs {
 		err := check(n)

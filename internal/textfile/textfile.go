@@ -1,11 +1,11 @@
-// Package textfile reads texts that others have written, and no more of them than is expected:
-// files of configuration, scripts, lists, traces and records come from other sites and from
-// users, and a file can be made as large as a disk without using any of it.
+// Package textfile reads untrusted texts with limits on their size: configuration files, scripts,
+// lists, traces and records come from other sites and from users, and a sparse file can be as large
+// as a disk.
 //
 // A text that is read as a whole has a limit. A text that is read line by line may be of any
 // length; its lines have a limit.
 //
-// The functions start nothing and keep nothing. A Lines is for one goroutine.
+// The functions have no state. A Lines may be used by one goroutine.
 package textfile
 
 import (
@@ -17,14 +17,14 @@ import (
 	"strings"
 )
 
-// Limits of what the program reads, in bytes.
+// Maximum sizes of texts, in bytes.
 const (
-	// MaxConfig is that of a file of configuration: a queue with settings of its own for each
-	// of 50,000 hosts has 4 MiB.
+	// MaxConfig is the maximum size of a configuration file: a queue with separate settings for
+	// each of 50,000 hosts has 4 MiB.
 	MaxConfig = 8 << 20
 	// MaxScript is that of a job script, and of other texts that are read as a whole.
 	MaxScript = 32 << 20
-	// MaxList is that of a list of jobs, whose jobs are all kept.
+	// MaxList is the maximum size of a list of jobs, which is held in memory.
 	MaxList = 256 << 20
 	// MaxLine is that of a line of a file that is read line by line.
 	MaxLine = 1 << 20
@@ -76,8 +76,8 @@ func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadLines does the same as ReadAll, with a limit for each line, too; the *SizeError of a line has its
-// number. Of a text that is one endless line it keeps no more than that line's limit.
+// ReadLines is ReadAll with an additional limit for each line; the *SizeError of a line has its
+// number. It stores at most that limit of a text that is one endless line.
 func ReadLines(r io.Reader, limit int64, maxLine int) ([]byte, error) {
 	lines := NewLines(r, maxLine)
 	var text []byte
@@ -95,7 +95,7 @@ func ReadLines(r io.Reader, limit int64, maxLine int) ([]byte, error) {
 	}
 }
 
-// ErrKind is that there is something else than a regular file.
+// ErrKind means that the file is not a regular file.
 var ErrKind = errors.New("it is not a regular file")
 
 // ReadFS reads a regular file of a file system. The error is a *SizeError, or a *fs.PathError,
@@ -121,7 +121,7 @@ func ReadFS(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ErrEndless is that a line has more than MaxSkipped bytes, behind which Lines does not go on.
+// ErrEndless means that a line has more than MaxSkipped bytes; Lines then stops.
 var ErrEndless = errors.New("the line has more than " + size(MaxSkipped) + ": what follows it is not read")
 
 // Compression returns the name of the format in which a text is compressed that begins with
@@ -143,7 +143,7 @@ type Lines struct {
 	limit   int
 	number  int
 	long    []byte // a line that is longer than the buffer
-	within  bool   // the rest of a line that is too long comes next
+	within  bool   // the remainder of a line that is too long comes next
 	skipped int64  // of that line
 }
 
@@ -153,8 +153,8 @@ func NewLines(r io.Reader, limit int) *Lines {
 }
 
 // Next returns the next line with its newline, which the last line may lack. The line is valid
-// until the next call. The error of a line that is too long is a *SizeError with its number; the
-// next call goes on behind it, or returns ErrEndless. io.EOF is the end.
+// until the next call. If a line is too long, the error is a *SizeError with its number; the next
+// call continues after it, or returns ErrEndless. At the end the error is io.EOF.
 func (l *Lines) Next() ([]byte, error) {
 	if err := l.skip(); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (l *Lines) tooLong() error {
 	return &SizeError{Line: l.number, Limit: int64(l.limit)}
 }
 
-// skip goes behind a line that is too long.
+// skip skips the remainder of a line that is too long.
 func (l *Lines) skip() error {
 	for l.within {
 		if l.skipped > MaxSkipped {
@@ -207,7 +207,7 @@ func (l *Lines) skip() error {
 // Number returns the number of the line that was returned or refused last, from 1.
 func (l *Lines) Number() int { return l.number }
 
-// Reader fails with a *SizeError behind limit bytes of another one.
+// Reader fails with a *SizeError after limit bytes of another reader.
 type Reader struct {
 	r           io.Reader
 	left, limit int64

@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// Error says who else can change what a path leads to.
+// Error names the other users who can change the target of a path.
 type Error struct {
 	Path string // the path that was to be used
 	At   string // the file, directory or link that did not pass: Path, or a part of its way
@@ -78,7 +78,7 @@ func userName(uid uint32) string {
 // aclAttribute is where file systems show access control lists (acl(5), xattr(7)).
 const aclAttribute = "system.posix_acl_access"
 
-// checkPart decides about the next part of a path; last is what the path leads to.
+// checkPart checks the next part of a path; last marks the target of the path.
 func (u Users) checkPart(w *walk, at string, st *unix.Stat_t, last bool) error {
 	const others, sticky = unix.S_IWOTH | unix.S_IWGRP, unix.S_ISVTX
 	link, directory := st.Mode&unix.S_IFMT == unix.S_IFLNK, st.Mode&unix.S_IFMT == unix.S_IFDIR
@@ -86,7 +86,7 @@ func (u Users) checkPart(w *walk, at string, st *unix.Stat_t, last bool) error {
 	switch {
 	case st.Uid != 0 && !slices.Contains(u.UIDs, st.Uid):
 		problem = owned
-	case link: // its mode says nothing: its owner and those who may write to its directory can change it
+	case link: // its mode has no meaning: its owner and users who may write to its directory can change it
 		return nil
 	case !directory && st.Nlink > 1 && w.stat.Mode&sticky != 0 && w.stat.Mode&others != 0:
 		problem = linked

@@ -1,24 +1,24 @@
-// Package trust tells whether only root, and the users that the caller names, can choose or
-// change what a path leads to.
+// Package trust checks whether only root, and the users that the caller names, can choose or change
+// the target of a path.
 //
 // A daemon that runs as root reads its configuration and starts programs by path. The owner of
 // any part of such a path decides what root reads or runs: the owner of the file, of a directory
 // above it, or of a directory that a symbolic link on the way leads through.
 //
 // The package examines each part by descriptor, from the root directory on: it opens the part
-// without following links, asks fstat(2) for the owner and the mode, and opens the next part
-// below that descriptor. It walks the target of a link in the same way. If all parts pass, other
-// users cannot change later where the path leads. So a program that has passed may be started by
-// its path. Files are read from the descriptor that has passed.
+// without following links, gets the owner and the mode with fstat(2), and opens the next part below
+// that descriptor. It walks the target of a link in the same way. If all parts pass, other users
+// cannot change later where the path leads. So a program that has passed may be started by its
+// path. Files are read from the descriptor that has passed.
 //
 // A part passes if
 //
 //   - its owner is root or a trusted user;
 //   - others may not write to it. A directory on the way may have the sticky bit, as /tmp has:
-//     there nobody can replace the entries of others, and the next part must have a trusted owner;
+//     there no user can replace the entries of others, and the next part must have a trusted owner;
 //   - no group may write to it, except root's group and the trusted groups, and these only if the
-//     part has no access control list (acl(5)). With a list the group bits of the mode are the
-//     mask of the list, and do not tell who may write.
+//     part has no access control list (acl(5)). With a list the group bits of the mode are the mask
+//     of the list, and do not tell which users may write.
 //
 // All functions may be called from several goroutines. The package imports only what the
 // supervisor of a job links anyway.
@@ -36,14 +36,14 @@ import (
 )
 
 // Users are the users who may own and write to trusted files, and the groups that may write to
-// them. Root always may: the zero value is root alone.
+// them. Root always may: the zero value means only root.
 type Users struct {
 	UIDs, GIDs []uint32
 }
 
-// Own returns the users whom this process trusts: its own user, and root. The private group of
-// its user, which has the name of the user, may write: without root's rights umask(2) is often
-// 002 for that.
+// Own returns the users whom this process trusts: its own user, and root. It also trusts the
+// private group of its user, which has the name of the user, because with such groups umask(2) is
+// often 002.
 func Own() Users {
 	uid, gid := uint32(unix.Geteuid()), uint32(unix.Getegid())
 	if uid == 0 {
@@ -64,9 +64,9 @@ func (u Users) With(uid uint32) Users {
 	return Users{append(slices.Clip(u.UIDs), uid), u.GIDs}
 }
 
-// Check returns nil if only the users, and root, can change what an absolute path leads to: a
-// file, a directory, or anything else. If others can, the error is an *Error; if nothing is
-// there, or a part cannot be examined, it is a *fs.PathError.
+// Check returns nil if only the users, and root, can change the target of an absolute path: a file,
+// a directory, or anything else. If others can, the error is an *Error; if the path does not exist,
+// or a part cannot be examined, it is a *fs.PathError.
 func (u Users) Check(path string) error {
 	w, err := u.walk(path)
 	if err == nil {
@@ -97,7 +97,7 @@ func parent(path string) string {
 }
 
 // Open opens a regular file or a directory for reading, by its absolute path, and returns the
-// descriptor of the file that has passed the check. The errors are those of Check.
+// descriptor of the checked file. It returns the same errors as Check.
 func (u Users) Open(path string) (fd int, err error) {
 	w, err := u.walk(path)
 	if err != nil {
@@ -107,7 +107,7 @@ func (u Users) Open(path string) (fd int, err error) {
 	if t := w.stat.Mode & unix.S_IFMT; t != unix.S_IFREG && t != unix.S_IFDIR {
 		return -1, &fs.PathError{Op: "open", Path: path, Err: errType}
 	}
-	// Nobody but the users can have put another file there, or a link on the way.
+	// Only the trusted users can have put another file there, or a link on the way.
 	fd, err = open(unix.AT_FDCWD, w.at, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if err != nil {
 		return -1, &fs.PathError{Op: "open", Path: path, Err: err}
@@ -179,7 +179,7 @@ var (
 // walk is the way of a path, as far as it was followed.
 type walk struct {
 	path string
-	fd   int    // of what was reached, O_PATH
+	fd   int    // of the current part, O_PATH
 	at   string // its path without links
 	stat unix.Stat_t
 }

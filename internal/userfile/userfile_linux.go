@@ -23,7 +23,7 @@ import (
 // KindError is that a path does not lead to a regular file.
 type KindError struct{ Kind string } // "a directory", "a pipe", "a symbolic link", ...
 
-// Error names what is there.
+// Error names the kind of the file.
 func (e *KindError) Error() string { return "it is " + e.Kind + ", expected a regular file" }
 
 var errReplaced = errors.New("it was replaced while it was opened")
@@ -39,7 +39,8 @@ func Open(path string, flags int) (*os.File, error) {
 	return open(path, flags, false)
 }
 
-// Read reads what Open opens, up to a limit in bytes. The error may be a *textfile.SizeError, too.
+// Read opens a file with Open and reads up to limit bytes. The error may also be a
+// *textfile.SizeError.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := Open(path, 0)
 	if err != nil {
@@ -49,17 +50,17 @@ func Read(path string, limit int64) ([]byte, error) {
 	return textfile.ReadAll(f, limit)
 }
 
-// Rights are those of a user on files.
+// Rights are a user's access rights to files.
 type Rights struct {
 	UID, GID uint32
 	Groups   []uint32 // supplementary ones
 }
 
 // Open calls the function Open with the rights of a user: only root may call it. The user must be
-// able to get to the file by its path from the root directory. The kernel itself asks for less:
-// a relative path does not lead through the directories above the working directory, and a
-// link such as /proc/self/fd/0 or /dev/stdin leads through none (proc_pid_fd(5)). Both are the
-// caller's and may lie where the user cannot go.
+// able to reach the file by its path from the root directory. The kernel itself requires less: a
+// relative path does not pass the directories above the working directory, and a link such as
+// /proc/self/fd/0 or /dev/stdin passes none (proc_pid_fd(5)). Both belong to the caller and may
+// lead to places that the user cannot access.
 func (r *Rights) Open(path string, flags int) (*os.File, error) {
 	var f *os.File
 	var err error
@@ -199,9 +200,8 @@ func kind(mode uint32) string {
 	return "a device"
 }
 
-// take calls f with the rights. The kernel keeps them per thread (setfsuid(2), and setgroups(2)
-// without the C library's help); a thread whose own rights cannot be restored ends with the
-// goroutine.
+// take calls f with the rights. They belong to a thread (setfsuid(2), and setgroups(2) without the
+// C library's help); a thread whose own rights cannot be restored ends with the goroutine.
 func (r *Rights) take(f func()) error {
 	own, err := unix.Getgroups()
 	if err != nil {

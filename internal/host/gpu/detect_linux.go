@@ -29,16 +29,16 @@ const displayClass = 0x03
 
 var vendorCodes = map[uint64]Vendor{0x10de: NVIDIA, 0x1002: AMD, 0x8086: Intel}
 
-// Numbers of NVIDIA's devices. Its major number is registered; those of the others are given out
-// when the driver is loaded and stand in /proc/devices.
+// Numbers of NVIDIA's devices. This major number is registered; the kernel assigns the others when
+// the driver is loaded, and lists them in /proc/devices.
 const (
 	nvidiaMajor  = 195
 	minorModeset = 254
 	minorControl = 255
 )
 
-// Detect finds the GPUs of the host whose /proc, /sys and /dev are below a directory: "/", or one
-// that a test has made. GPUs have no numbers yet: see Register.
+// Detect finds the GPUs of the host whose /proc, /sys and /dev are below a directory: "/", or a
+// directory of a test. The GPUs have no numbers yet: see Register.
 func Detect(root string) *Inventory {
 	d := &detector{files: os.DirFS(root), v: &Inventory{Shared: map[Vendor][]Node{}}, majors: map[string]uint32{}}
 	d.readMajors()
@@ -61,7 +61,7 @@ func (d *detector) read(name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// list returns the names in a directory; none if there is no such directory.
+// list returns the names in a directory; nil if it does not exist.
 func (d *detector) list(dir string) []string {
 	entries, err := fs.ReadDir(d.files, dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -137,8 +137,8 @@ func (d *detector) readHex(name string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 32)
 }
 
-// drmNodes returns the nodes that the direct rendering manager has for a device of the PCI bus:
-// those of /sys/class/drm that are links to it.
+// drmNodes returns the direct rendering manager's nodes for a PCI device: the entries of
+// /sys/class/drm that are links to it.
 func (d *detector) drmNodes(dir string) []Node {
 	var list []Node
 	for _, name := range d.list(path.Join(dir, "drm")) {
@@ -175,7 +175,7 @@ func (d *detector) at(address string, vendor Vendor) *GPU {
 	return &d.v.GPUs[i]
 }
 
-// nvidia reads what NVIDIA's driver tells.
+// nvidia reads the data of NVIDIA's driver.
 func (d *detector) nvidia() {
 	major, ok := d.majors["nvidia-frontend"]
 	if !ok {
@@ -245,7 +245,7 @@ func colonFields(text string) map[string]string {
 	return fields
 }
 
-// validUUID reports whether a UUID can stand in a variable of a job. The driver writes question
+// validUUID reports whether a UUID may be used in a variable of a job. The driver shows question
 // marks before the first use of a GPU.
 func validUUID(s string) bool {
 	const longest = 64
@@ -253,7 +253,7 @@ func validUUID(s string) bool {
 	return ok && name != "" && len(s) <= longest && strings.Trim(name, "0123456789abcdefABCDEF-") == ""
 }
 
-// amd reads what the driver amdgpu tells of GPUs that compute (kfd).
+// amd reads the data of the driver amdgpu about compute GPUs (kfd).
 func (d *detector) amd() {
 	known := map[string]bool{}
 	for _, name := range d.list(kfdDir) {

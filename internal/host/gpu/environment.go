@@ -15,12 +15,12 @@ var Variables = []string{
 // nothing is a list of devices that ends before its first one.
 const nothing = "-1"
 
-// Environment returns the variables, as NAME=value, that show a job its GPUs and no others: those
-// of each vendor of which the host offers GPUs. filtered says that the job cannot open other
-// GPUs: then drivers count only those of the job, and otherwise all.
+// Environment returns the variables, as NAME=value, that show a job its GPUs and no others: the
+// variables of each vendor whose GPUs the host offers. filtered says that the job cannot open other
+// GPUs: then drivers only count the GPUs of the job, and otherwise all.
 //
-// A UUID means the same GPU whatever a driver counts. It is used wherever all GPUs of the job
-// from that vendor have one.
+// A UUID identifies a GPU independently of a driver's count. It is used if all GPUs of the job from
+// that vendor have one.
 func (v *Inventory) Environment(ids []string, filtered bool) []string {
 	var list []string
 	set := func(name, value string) { list = append(list, name+"="+value) }
@@ -40,7 +40,7 @@ func (v *Inventory) Environment(ids []string, filtered bool) []string {
 			set("NVIDIA_VISIBLE_DEVICES", named(granted, counted, "void"))
 		case AMD:
 			set("ROCR_VISIBLE_DEVICES", named(granted, counted, nothing))
-			// HIP counts what ROCR_VISIBLE_DEVICES leaves.
+			// HIP counts the GPUs that ROCR_VISIBLE_DEVICES shows.
 			set("HIP_VISIBLE_DEVICES", orNothing(upTo(len(granted)), nothing))
 		case Intel:
 			if len(granted) > 0 { // an empty mask is all devices
@@ -78,7 +78,7 @@ func upTo(n int) []string {
 	return list
 }
 
-// named returns the UUIDs of GPUs, or how they are counted if one has none.
+// named returns the UUIDs of GPUs, or if one has none, their indexes.
 func named(granted []GPU, counted []string, none string) string {
 	if slices.ContainsFunc(granted, func(g GPU) bool { return g.UUID == "" }) {
 		return orNothing(counted, none)

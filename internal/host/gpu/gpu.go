@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Vendor is who makes the GPU and its driver.
+// Vendor is the vendor of the GPU and its driver.
 type Vendor string
 
 // The vendors of GPUs that are offered to jobs.
@@ -17,7 +17,7 @@ const (
 
 // Node is a character device.
 type Node struct {
-	Path         string // usual name, for people: the number is what counts
+	Path         string // usual name, for messages; only the number matters
 	Major, Minor uint32
 }
 
@@ -31,13 +31,13 @@ type GPU struct {
 	Model   string // as the driver names it; empty if it does not
 	UUID    string // "GPU-..."; empty if it is not known
 	Memory  uint64 // in bytes; 0 if it is not known
-	Nodes   []Node // those of this GPU alone
-	// Integrated is set for a GPU that is part of the processor and shares its memory. Jobs are
-	// not given one, and not kept from it.
+	Nodes   []Node // the nodes of this GPU only
+	// Integrated is set for a GPU that is part of the processor and shares its memory. Jobs are not
+	// granted such a GPU, but may open it.
 	Integrated bool
-	// Problem is why the host does not offer the GPU, or what is missing of it.
+	// Problem says why the host does not offer the GPU, or which data of it is missing.
 	Problem string
-	// Broken is set if Problem keeps the host from offering the GPU.
+	// Broken says that the host does not offer the GPU because of Problem.
 	Broken bool
 }
 
@@ -69,14 +69,14 @@ func (g *GPU) String() string {
 // offerable reports whether jobs can be given the GPU.
 func (g *GPU) offerable() bool { return !g.Broken && !g.Integrated }
 
-// Inventory is what a host has of GPUs at one time.
+// Inventory is the list of a host's GPUs at one time.
 type Inventory struct {
 	GPUs   []GPU // in the order of their addresses
 	Shared map[Vendor][]Node
-	// Problems say what is wrong that is not about a GPU that is there, one sentence each.
+	// Problems are the problems that do not belong to a GPU in the list, one sentence each.
 	Problems []string
 
-	numbers []string // those that GPUs of this host have, or had
+	numbers []string // the numbers of present and earlier GPUs of this host
 	closed  bool     // they are not known, so that none is offered
 }
 
@@ -102,8 +102,8 @@ func (v *Inventory) Offered() []GPU {
 	return list
 }
 
-// Numbered reports whether the host offers GPUs, or has done so: then jobs are kept from those that
-// they have not been given.
+// Numbered reports whether the host offers GPUs, or has offered any: then jobs cannot open GPUs
+// that they have not been granted.
 func (v *Inventory) Numbered() bool { return v != nil && (v.closed || len(v.numbers) > 0) }
 
 // Known reports whether an id of a resource map is the number of a GPU that the host has, or has
@@ -141,8 +141,8 @@ func (v *Inventory) Lacking(ids []string) []string {
 	})
 }
 
-// granted returns the GPUs with some numbers, each once, in the order of their addresses: what
-// counts them from 0 counts in that order.
+// granted returns the GPUs with some numbers, each once, sorted by address, because drivers count
+// them from 0 in that order.
 func (v *Inventory) granted(ids []string) []GPU {
 	var list []GPU
 	for _, g := range v.Offered() {
@@ -153,9 +153,9 @@ func (v *Inventory) granted(ids []string) []GPU {
 	return list
 }
 
-// Denied returns the nodes that a job with some GPUs may not open: those of all other GPUs, and
-// those that all GPUs of a vendor share if it has none of that vendor. A host that has never
-// offered a GPU keeps jobs from nothing: a display is no GPU for jobs.
+// Denied returns the nodes that a job with some GPUs may not open: the nodes of all other GPUs, and
+// the nodes that all GPUs of a vendor share if the job has none of that vendor. A host that has
+// never offered a GPU denies nothing, because a display is not a GPU for jobs.
 func (v *Inventory) Denied(ids []string) []Node {
 	if !v.Numbered() {
 		return nil

@@ -30,17 +30,17 @@ const queryProgram = "usr/bin/nvidia-smi"
 // ErrNoProgram is that the host has no nvidia-smi.
 var ErrNoProgram = errors.New("there is no nvidia-smi in /usr/bin")
 
-// Told is what nvidia-smi says of a GPU.
+// Told is the data of a GPU from nvidia-smi.
 type Told struct {
 	Address string
 	UUID    string // empty if it does not say
 	Memory  uint64 // in bytes; 0 if it does not say
 }
 
-// Query asks nvidia-smi for the UUIDs and the memory of all GPUs, which initialises those that
-// are not. It runs the program below the root only if nobody but root, or the user of this
-// process, can change it. What has not answered at the end of the context or within QueryPatience
-// is killed, and not waited for: a process that hangs in the kernel may never end.
+// Query asks nvidia-smi for the UUIDs and the memory of all GPUs, which initialises them. It runs
+// the program below the root only if no other users than root and the user of this process can
+// change it. If the program has not answered at the end of the context or within QueryPatience,
+// Query kills it and does not wait for its end: a process that hangs in the kernel may never end.
 func Query(ctx context.Context, root string) ([]Told, error) {
 	program, err := filepath.Abs(filepath.Join(root, queryProgram))
 	if err != nil {
@@ -68,7 +68,7 @@ func HasQuery(root string) bool {
 	return unix.Access(filepath.Join(root, queryProgram), unix.X_OK) == nil
 }
 
-// output runs a program in a session of its own and returns what it writes.
+// output runs a program in a session of its own and returns its output.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, QueryPatience)
 	defer cancel()
@@ -78,7 +78,7 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var out, wrong limited
 	cmd.Stdout, cmd.Stderr = &out, &wrong
-	// A process that it leaves behind may keep the pipe open.
+	// A background process of the program may keep the pipe open.
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	go func() { ended <- cmd.Wait() }()
 	select {
 	case err := <-ended:
-		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // what it has left
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // its remaining processes
 		switch {
 		case out.over:
 			return "", errTooMuch
@@ -107,8 +107,8 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	}
 }
 
-// limited takes the beginning of what is written to it and refuses what follows, which ends the
-// program: nobody reads its pipe any more. The buffer is read after its writer has ended.
+// limited stores the beginning of the output and refuses further writes, which ends the program,
+// because its pipe is no longer read. Read the buffer after its writer has ended.
 type limited struct {
 	kept bytes.Buffer // not embedded: its ReadFrom has no limit
 	over bool
@@ -155,7 +155,7 @@ func ParseQuery(text string) ([]Told, error) {
 		if validUUID(fields[1]) {
 			t.UUID = fields[1]
 		}
-		const most = 1 << 40 // MiB: what does not fit into 64 bits of bytes is nonsense
+		const most = 1 << 40 // MiB: larger values do not fit into 64 bits in bytes
 		if n, err := strconv.ParseUint(fields[2], 10, 64); err == nil && n < most {
 			t.Memory = n << 20
 		} else if !strings.HasPrefix(fields[2], "[") {

@@ -20,23 +20,23 @@ import (
 
 // Register gives the GPUs of a host their numbers, and remembers them in a file.
 //
-// A GPU is known again by its UUID, or by its address on the PCI bus. It keeps its number when
-// others disappear or are added, and the number of one that has disappeared is given to no other.
+// A GPU is identified by its UUID, or by its address on the PCI bus. It keeps its number when other
+// GPUs disappear or are added, and the number of a GPU that has disappeared is not reused.
 //
-// The GPUs below a root are those of one register at a time, which holds a lock: two daemons would
-// give the same GPU to two jobs. A register without the lock, or with a file that it cannot
-// read, offers no GPU, keeps jobs from all of them, and tries again with each Refresh.
+// Only one register at a time manages the GPUs below a root, and holds a lock: two daemons would
+// give the same GPU to two jobs. A register without the lock, or with an unreadable file, offers no
+// GPU, denies all of them to jobs, and tries again with each Refresh.
 type Register struct {
 	root, file string
 
 	reading sync.Mutex // serialises Refresh; guards lock and read
 	lock    *os.File   // nil without
-	read    bool       // known is what the file has
+	read    bool       // known contains the data of the file
 
 	mu    sync.Mutex
 	known []known
 	now   *Inventory
-	asked error // why nvidia-smi did not answer
+	asked error // the reason why nvidia-smi did not answer
 }
 
 // known is a line of the file.
@@ -54,8 +54,8 @@ const (
 // lockFile is where the lock is, below the root.
 const lockFile = "run/execd/gpus.lock"
 
-// OpenRegister finds the GPUs below a root (see Detect) and gives them their numbers, those of the
-// file if there is one. What is wrong is among the problems of the inventory.
+// OpenRegister finds the GPUs below a root (see Detect) and gives them their numbers, from the file
+// if it exists. Errors are among the problems of the inventory.
 func OpenRegister(root, file string) *Register {
 	r := &Register{root: root, file: file}
 	r.refresh(nil)
@@ -101,9 +101,9 @@ func (r *Register) open() error {
 	return nil
 }
 
-// lockGPUs takes the lock of all GPUs, for as long as the file is open. A daemon of a user who may
-// not make the file has none: it is nil, and so is the error. The file is root's alone, since
-// everybody who can open a file can lock it.
+// lockGPUs takes the lock for all GPUs, which lasts while the returned file is open. For a user who
+// may not create the file, both results are nil. Only root can access the file, because every user
+// who can open a file can lock it.
 func lockGPUs(path string) (*os.File, error) {
 	const directoryMode, fileMode = 0o755, 0o600
 	err := os.MkdirAll(filepath.Dir(path), directoryMode)
@@ -222,7 +222,7 @@ func numbersOf(list []known) []string {
 	return ids
 }
 
-// Wants reports whether nvidia-smi could tell something that is not known: Ask then asks it.
+// Wants reports whether nvidia-smi could provide missing data: then call Ask.
 func (r *Register) Wants() bool {
 	if r == nil {
 		return false
@@ -254,8 +254,8 @@ func (r *Register) Ask(ctx context.Context) (changed bool) {
 	return r.refresh(told)
 }
 
-// refresh finds the GPUs, gives numbers to those that have none and brings them to the disk, before
-// anybody sees them.
+// refresh finds the GPUs, gives numbers to new ones, and writes these to the disk before they
+// become visible.
 func (r *Register) refresh(told []Told) (changed bool) {
 	v := Detect(r.root)
 	for i := range v.GPUs {
@@ -271,7 +271,7 @@ func (r *Register) refresh(told []Told) (changed bool) {
 	}
 	if len(v.GPUs) > 0 || r.wasUsed() {
 		if err := r.number(v); err != nil {
-			v.closed = true // jobs are kept from what is not offered
+			v.closed = true // jobs cannot open GPUs that are not offered
 			v.Problems = append(v.Problems, err.Error())
 			for i := range v.GPUs {
 				v.GPUs[i].ID = ""
@@ -334,7 +334,7 @@ func number(v *Inventory, list []known) []known {
 	for i := range v.GPUs {
 		g := &v.GPUs[i]
 		if at[i] < 0 {
-			// One with another UUID has taken its place in the machine.
+			// Another GPU, with another UUID, is at its address.
 			at[i] = find(func(k known) bool { return k.address == g.Address })
 		}
 	}
@@ -384,7 +384,7 @@ func number(v *Inventory, list []known) []known {
 	return list
 }
 
-// complete says of each GPU what is not known of it.
+// complete records for each GPU which data is missing.
 func complete(v *Inventory, asked error) {
 	unknown := false
 	for i := range v.GPUs {
@@ -402,7 +402,7 @@ func complete(v *Inventory, asked error) {
 		}
 		unknown = unknown || g.Problem != ""
 	}
-	// A host without nvidia-smi is as its administrator wants it: execd doctor says what it lacks.
+	// A host without nvidia-smi is not a problem: only execd doctor reports it.
 	if asked != nil && unknown && !errors.Is(asked, ErrNoProgram) {
 		v.Problems = append(v.Problems, asked.Error())
 	}

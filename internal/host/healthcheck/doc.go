@@ -1,11 +1,11 @@
 // Package healthcheck runs a program of the site that says whether this host is fit
 // for jobs, and has no jobs taken while it is not.
 //
-// Exit status 0 is for a host that is well. Any other end takes the host out of
-// service, with the last line that the program has written as the reason, and so does
-// a program that cannot be run or has not ended at its deadline. Jobs that run go on.
-// The host comes back after as many good runs in a row as are configured; an order of
-// an administrator stands beside that, and neither undoes the other.
+// Exit status 0 means that the host is healthy. Any other result takes the host out of service,
+// with the last line of the program's output as the reason; so does a program that cannot be run or
+// exceeds its deadline. Running jobs continue. The host returns to service after the configured
+// number of successful runs in a row. An administrator's drain is independent of that: neither
+// undoes the other.
 //
 //	       Begin                     0, the first time
 //	(none) -----> no run has ended ------------------------> well
@@ -14,14 +14,14 @@
 //	                     v                                   v  | in a row
 //	                     +---------------------------> not well +
 //
-// So no job is taken before the first run has ended well: a host that has come up with
-// a broken disk does not swallow jobs for the length of an interval. One that begins
-// needs one good run only, since a restart of the agent says nothing about the host.
+// The host takes no job before the first run has succeeded, so that a host that boots with a broken
+// disk does not lose jobs for an interval. After its start, the agent needs only one successful
+// run, because a restart of the agent tells nothing about the host.
 //
-// The program runs in a session of its own, as nobody or whoever is configured, as
-// root only where that is said and nobody else can change it. At its end its process
-// group is killed. One that cannot be killed (it hangs in the kernel, as with a file
-// server that is away) holds nobody up; no other is started before it is gone.
+// The program runs in a session of its own, as nobody or as the configured user. It runs as root
+// only if that is configured, and no other user can change it. At its end its process group is
+// killed. A program that cannot be killed, because it hangs in the kernel (for example on an
+// unreachable file server), delays nothing, but no other run starts before it has ended.
 //
 // It is not for load values, see package loadsensor. All methods may be called from
 // several goroutines.

@@ -14,9 +14,8 @@ import (
 	"github.com/execd-project/execd/internal/host/program"
 )
 
-// Source is who takes the host out of service, for agent.Agent.DrainFor. Where no
-// check is configured (any more), what it has said has to be taken back:
-// DrainFor(Source, "").
+// Source is the source of its drains, for agent.Agent.DrainFor. If no check is configured any more,
+// clear its drain with DrainFor(Source, "").
 const Source = "health check"
 
 // Defaults of Config.
@@ -29,23 +28,23 @@ const (
 
 const root = "root"
 
-// Config says what is run, and how.
+// Config is the configuration of the health check.
 type Config struct {
 	Path string // of the program, absolute
-	// User is whom it runs as; empty is DefaultUser for an agent of root, and for
-	// another one the user of the agent, who is the only one there.
+	// User is the user of the program; empty means DefaultUser for an agent that runs as root,
+	// otherwise the agent's own user, which is then the only possible one.
 	User     string
 	Interval time.Duration // from the end of a run to the next; 0 is DefaultInterval
 	Deadline time.Duration // of a run; 0 is DefaultDeadline
-	// Good is how many good runs in a row bring the host back; 0 is DefaultGood. More
-	// are for hosts that would come and go with every run.
+	// Good is the number of successful runs in a row after which the host returns to service; 0
+	// means DefaultGood. Larger values are for hosts whose results change often.
 	Good int
 	Host string // this host, for the variable HOST of the program
 
 	// Drain has no jobs taken, for a reason, or with an empty one takes that back:
 	// agent.Agent.DrainFor with Source.
 	Drain func(reason string) error
-	// Ran is told of each run, by one goroutine at a time; nil for nobody.
+	// Ran is called for each run, by one goroutine at a time. It may be nil.
 	Ran func(Result)
 
 	Clock clock.Clock // nil is the clock of the machine
@@ -53,19 +52,18 @@ type Config struct {
 	Lookup func(name string) (program.Identity, error)
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	At     time.Time     // when it began
 	Took   time.Duration // until it had ended, or was given up
 	Good   bool
 	Reason string // why it is not good, one line
-	// Changed says that the host came into service or went out of it. Err is why it
-	// did not, though it should.
+	// Changed says that the host came into service or went out of it. Err says why that failed.
 	Changed bool
 	Err     error
 }
 
-// Status is what is known about the host.
+// Status is the health of the host.
 type Status struct {
 	Path string `json:"path"`
 	User string `json:"user"`
@@ -84,7 +82,7 @@ type Check struct {
 	config Config
 	now    chan struct{}
 	hung   *run // that could not be killed; of Run alone
-	// What kills, and how long that may take; others in tests.
+	// The functions and timeouts for killing; tests replace them.
 	signal func(pid int, sig unix.Signal) error
 	mercy  time.Duration
 
@@ -135,8 +133,8 @@ func New(c Config) (*Check, error) {
 	}, nil
 }
 
-// Begin has no jobs taken until the first run has ended well. It is called before
-// Run, and before anybody can send jobs.
+// Begin takes the host out of service until the first run has succeeded. Call it before Run, and
+// before masters can send jobs.
 func (c *Check) Begin() error {
 	const reason = "it has not run yet"
 	c.mu.Lock()
@@ -173,7 +171,7 @@ func (c *Check) Run(ctx context.Context) {
 func (c *Check) Now() {
 	select {
 	case c.now <- struct{}{}:
-	default: // somebody has asked already
+	default: // a request is already pending
 	}
 }
 
@@ -184,7 +182,7 @@ func (c *Check) Status() Status {
 	return c.status
 }
 
-// evaluate decides what a run means for the host.
+// evaluate updates the host's health after a run.
 func (c *Check) evaluate(r *Result) {
 	c.mu.Lock()
 	first, before, row := c.status.Runs == 0, c.status.Reason, c.status.GoodInRow
@@ -196,7 +194,7 @@ func (c *Check) evaluate(r *Result) {
 	} else if before != "" && !first && row < c.config.Good {
 		reason = before // not yet
 	}
-	// Also when nothing has changed: what could not be written down the last time is now.
+	// This is done even without a change, to repeat a write that failed earlier.
 	r.Err = c.config.Drain(reason)
 	r.Changed = (reason == "") != (before == "") && r.Err == nil
 
@@ -250,8 +248,8 @@ func (c *Check) try(ctx context.Context) error {
 	return fmt.Errorf("%s has not ended within %s%s", c.config.Path, c.config.Deadline, r.out.after("; its last line: "))
 }
 
-// identity returns the user that the program runs as, nil for our own. The error says that
-// somebody else can change the program.
+// identity returns the user that the program runs as; nil for this process's own. The error says
+// that another user can change the program.
 func (c *Check) identity() (*program.Identity, error) {
 	if c.config.User == "" || os.Geteuid() != 0 {
 		return nil, nil

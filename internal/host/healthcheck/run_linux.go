@@ -21,8 +21,8 @@ const (
 	// an instant is only needed when a process that left the group holds it open, or on a
 	// host so busy that the reader does not get on.
 	leftOver = 2 * time.Second
-	// mercy is how long processes that were killed may take to be gone, and mercyStep
-	// how often that is looked at. What they wait for then is the kernel.
+	// mercy is the time limit for the end of killed processes, which then only wait for the kernel.
+	// mercyStep is the interval of checking that.
 	mercy     = 5 * time.Second
 	mercyStep = 20 * time.Millisecond
 )
@@ -33,7 +33,7 @@ type run struct {
 	path    string
 	began   time.Time
 	out     tail
-	members []int // pidfds, after kill: of those that may still run
+	members []int // after kill: pidfds of processes that may still run
 }
 
 func (c *Check) start() (*run, error) {
@@ -56,7 +56,7 @@ func (c *Check) start() (*run, error) {
 	return r, nil
 }
 
-// kill kills the group, and reports whether all of it is gone.
+// kill kills the group, and reports whether all its processes have ended.
 func (r *run) kill(c *Check) bool {
 	r.WithGroup(func(group int) {
 		r.members = membersOf(group)
@@ -76,8 +76,8 @@ func (r *run) kill(c *Check) bool {
 	return true
 }
 
-// over reports whether nothing of a group that was killed runs any more: the program,
-// or one that it has started, may hang in the kernel.
+// over reports whether all processes of a killed group have ended: the program, or one that it has
+// started, may hang in the kernel.
 func (r *run) over() bool {
 	for len(r.members) > 0 {
 		fds := []unix.PollFd{{Fd: int32(r.members[0]), Events: unix.POLLIN}}
@@ -95,8 +95,8 @@ func (r *run) over() bool {
 	}
 }
 
-// membersOf returns descriptors of the processes of a group. Those are the same
-// processes still when numbers have gone to others.
+// membersOf returns pidfds of the processes of a group, which stay valid when process IDs are
+// reused.
 func membersOf(group int) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -130,13 +130,13 @@ func (r *run) verdict() error {
 	return errors.New(r.path + ": " + err.Error())
 }
 
-// Bounds of what is kept of the output, and of the line in it.
+// Maximum sizes of the stored output, and of the line in it, in bytes.
 const (
 	maxTail = 4096
 	maxLine = 256
 )
 
-// tail keeps the end of what is written to it.
+// tail stores the end of the output.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -173,7 +173,7 @@ func (t *tail) last() string {
 	return strings.TrimSpace(line)
 }
 
-// after returns the last line with something in front of it; empty if there is none.
+// after returns the last line that has the given prefix; empty if there is none.
 func (t *tail) after(before string) string {
 	if line := t.last(); line != "" {
 		return before + line

@@ -24,10 +24,10 @@ const DefaultTimeout = 30 * time.Second
 // systemPath is the PATH of mailers, which are often scripts.
 const systemPath = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
-// DefaultUser is the user as whom a daemon of root runs a mailer where Command names none.
+// DefaultUser is the user of the mailer of a daemon that runs as root, if Command names none.
 const DefaultUser = "nobody"
 
-// maxOutput bounds what is kept of what a mailer writes.
+// maxOutput is the maximum size of a mailer's stored output, in bytes.
 const maxOutput = 1024
 
 // Mailer is the mailer of sge_conf(5).
@@ -59,12 +59,12 @@ func (m *Mailer) Check() error {
 	return nil
 }
 
-// Send runs the mailer as: mailer -s SUBJECT ADDRESS..., with the text on standard
-// input, as mail(1) has it, and waits for its end. It runs as the user that Command
-// names, and else as the user of this process; where that is root, as DefaultUser.
+// Send runs the mailer as mailer -s SUBJECT ADDRESS..., with the text on standard input, like
+// mail(1), and waits for its end. The mailer runs as the user that Command names, otherwise as the
+// user of this process, or if that is root, as DefaultUser.
 //
-// It does not run as the owner of the job: mail(1) executes what ~/.mailrc says, and what a
-// mailer starts has neither the limits of the job nor its end.
+// It does not run as the owner of the job, because mail(1) executes commands of ~/.mailrc, and
+// processes of a mailer have neither the limits of the job nor end with it.
 func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) error {
 	name, words, err := m.split()
 	if err != nil {
@@ -78,7 +78,7 @@ func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) 
 		name = DefaultUser
 	}
 	user := owner
-	if name == "" && int(owner.UID) != os.Geteuid() { // of a daemon that another process does for what needs root
+	if name == "" && int(owner.UID) != os.Geteuid() { // the daemon is a front without root's rights
 		if user, err = userdb.System().UserID(uint32(os.Geteuid())); err != nil {
 			return fmt.Errorf("cannot find out as whom the mailer runs: %w", err)
 		}
@@ -110,9 +110,9 @@ func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) 
 	return run(ctx, user, append(words, append([]string{"-s", message.Subject}, message.To...)...), unescaped(message.Text))
 }
 
-// unescaped returns a text in which no line is an order to the mailer: some versions of mail(1)
-// take a tilde at the beginning of a line for one, "~!" for a command of the shell, also where the
-// text does not come from a terminal, and a single dot for the end.
+// unescaped returns a text whose lines are no commands for the mailer: some versions of mail(1)
+// interpret a tilde at the beginning of a line, such as "~!" for a shell command, even if the text
+// does not come from a terminal, and take a single dot for the end.
 func unescaped(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -131,11 +131,12 @@ func (m *Mailer) user(name string) (*userdb.User, error) {
 	return userdb.System().User(name)
 }
 
-// plain are addresses that no mailer takes for anything else.
+// plain matches addresses that no mailer takes for anything else.
 var plain = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.+=-]*(@[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
 
-// checkAddress refuses what could be an option; and unless the mailer has no other rights
-// than the owner of the job, what to some mailers is a file or a command (mailx(1), -s).
+// checkAddress refuses addresses that could be options. Unless the mailer runs with the rights of
+// the job's owner, it also refuses addresses that some mailers take for files or commands
+// (mailx(1), -s).
 func checkAddress(address string, own bool) error {
 	if strings.HasPrefix(address, "-") || !own && !plain().MatchString(address) {
 		return fmt.Errorf("no mail is sent to %q: expected user or user@host", address)
@@ -143,8 +144,8 @@ func checkAddress(address string, own bool) error {
 	return nil
 }
 
-// run runs a mailer in a session of its own: out of reach of the signals of a
-// terminal, and a group that can be killed as a whole.
+// run runs a mailer in a session of its own: signals of a terminal do not reach it, and its process
+// group can be killed as a whole.
 func run(ctx context.Context, user *userdb.User, words []string, text string) error {
 	out := program.Head{Most: maxOutput}
 	c := program.Command{
@@ -173,7 +174,7 @@ func run(ctx context.Context, user *userdb.User, words []string, text string) er
 	return fmt.Errorf("%s: %w", words[0], err)
 }
 
-// kill is kill(2); another one in a test.
+// kill is kill(2); tests replace it.
 var kill = unix.Kill
 
 func credentialOf(u *userdb.User) (*syscall.Credential, error) {

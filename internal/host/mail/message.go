@@ -18,7 +18,7 @@ type Message struct {
 	Text    string // lines that end in \n
 }
 
-// unknown stands for a time that there was not.
+// unknown is printed for a missing time.
 const unknown = "<unknown>"
 
 // AtBegin returns the mail for the start of a job, at a time. ok says that -m asks for it.
@@ -31,7 +31,7 @@ func AtBegin(d *job.Description, at time.Time) (m Message, ok bool) {
 // AtSuspension returns the mail for a suspension, or with resumed for the end of it, of a
 // job that has begun at a time. ok says that -m asks for it.
 //
-// 8.1.9 means to say the same, and sends two empty lines.
+// Grid Engine 8.1.9 intends the same text, but sends two empty lines.
 func AtSuspension(d *job.Description, began time.Time, resumed bool) (m Message, ok bool) {
 	word := "Suspended"
 	if resumed {
@@ -45,12 +45,10 @@ func AtSuspension(d *job.Description, began time.Time, resumed bool) (m Message,
 	}), d.MailOptions&job.MailAtSuspend != 0
 }
 
-// AtEnd returns the mail for the end of a job, whichever it was. ok says that -m asks for
-// it: one mail for the end and for the abortion.
+// AtEnd returns the mail for the end or the abortion of a job. ok says that -m asks for it.
 //
-// scheduled says that somebody waits for the outcome who runs the job again, or
-// keeps it in the error state; the mail says so then. Otherwise a job that failed
-// was aborted.
+// scheduled says that a master will restart a failed job or put it into the error state; the mail
+// then says so. Otherwise a failed job was aborted.
 func AtEnd(d *job.Description, o *job.Outcome, scheduled bool) (m Message, ok bool) {
 	if o.Failed == job.FailedNone {
 		return complete(d, o), d.MailOptions&job.MailAtEnd != 0
@@ -157,7 +155,7 @@ func complete(d *job.Description, o *job.Outcome) Message {
 	return newMessage(d, "Complete", "", fields)
 }
 
-// place is what both mails for the end have in common.
+// place returns the fields that both mails for the end have in common.
 func place(d *job.Description, o *job.Outcome) []field {
 	return []field{
 		{"User            ", d.Owner},
@@ -205,7 +203,7 @@ func cpu(o *job.Outcome) string {
 	return clock(o.Usage.CPU)
 }
 
-// clock returns a time as hh:mm:ss, with days in front where there are any.
+// clock formats seconds as hh:mm:ss, preceded by days if there are any.
 func clock(seconds float64) string {
 	n := int(seconds)
 	text := fmt.Sprintf("%02d:%02d:%02d", n/3600%24, n/60%60, n%60)
@@ -215,8 +213,8 @@ func clock(seconds float64) string {
 	return text
 }
 
-// size returns a number of bytes in the largest unit in which it is at least 1; NA for
-// one that was not measured.
+// size returns a number of bytes in the largest unit in which it is at least 1; NA if it was not
+// measured.
 func size(bytes int64) string {
 	if bytes == 0 {
 		return "NA"

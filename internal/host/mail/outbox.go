@@ -16,8 +16,7 @@ const (
 	maxWaiting = 1000
 )
 
-// Outbox sends mail of many jobs, none of which waits for it. Make one with
-// NewOutbox.
+// Outbox sends the mail of many jobs in the background. Make one with NewOutbox.
 type Outbox struct {
 	users  func(name string) (*userdb.User, error)
 	failed func(owner string, m Message, err error)
@@ -36,9 +35,8 @@ type letter struct {
 	message        Message
 }
 
-// NewOutbox makes an outbox. users finds owners of jobs and users of mailers; nil is
-// the name service switch. failed is told of mail that was not sent; it may be called
-// from several goroutines.
+// NewOutbox makes an outbox. users finds owners of jobs and users of mailers; nil means the name
+// service switch. failed is called for mail that could not be sent, possibly by several goroutines.
 func NewOutbox(users func(name string) (*userdb.User, error), failed func(owner string, m Message, err error)) *Outbox {
 	if users == nil {
 		users = userdb.System().User
@@ -77,7 +75,7 @@ func (o *Outbox) post(l letter) error {
 	return nil
 }
 
-// deliver sends what waits, until nothing does.
+// deliver sends waiting mail until there is none.
 func (o *Outbox) deliver() {
 	for {
 		o.mu.Lock()

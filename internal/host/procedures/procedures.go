@@ -2,8 +2,8 @@
 // users than the owner of a job.
 //
 // The master of a cell names programs with a user, as root@/path, and every host runs them. A host
-// with this file runs only those that the file permits. The file is root's, so the administrator
-// of the host decides, and not the administrator of the cell.
+// with this file runs only those that the file permits. The file belongs to root, so the
+// administrator of the host decides, and not the administrator of the cell.
 //
 // All functions may be called from several goroutines.
 package procedures
@@ -22,7 +22,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// List is what the file permits. A nil *List permits everything: the host has no such file.
+// List holds the permissions of the file. A nil *List, for a host without the file, permits
+// everything.
 type List struct {
 	file  string
 	lines []line
@@ -35,8 +36,8 @@ type line struct {
 	more  bool     // further words may follow
 }
 
-// File is the file of a host, which is read each time. A file that disappears, as one does for a
-// moment when an editor replaces it, does not permit everything.
+// File is the file of a host, which is read for each check. If the file disappears later, for
+// example for a moment when an editor replaces it, that does not permit everything.
 type File struct {
 	path     string
 	required atomic.Bool
@@ -68,7 +69,7 @@ func (f *File) Read() (*List, error) {
 func Read(file string) (*List, error) {
 	users := trust.Own()
 	if err := users.Check(file); errors.Is(err, fs.ErrNotExist) {
-		// Nobody else can make or hide the file if all directories are trusted.
+		// If all directories are trusted, no other user can create or hide the file.
 		return nil, errors.Join(users.CheckDirectory(path.Dir(file)), absent(file))
 	}
 	fd, err := users.Open(file)

@@ -1,7 +1,8 @@
-// Package program runs the programs of a site: mailers, health checks, load sensors and verifiers. It
-// looks up the user that a program runs as, refuses a program that others than this user and root
-// can change, and runs it in a session of its own, whose processes it kills as a whole and only
-// while their number is theirs. All functions may be called from several goroutines.
+// Package program runs the programs of a site: mailers, health checks, load sensors and verifiers.
+// It looks up the user that a program runs as, refuses a program that others than this user and
+// root can change, and runs it in a session of its own. It kills the processes of the session as a
+// whole, and only before their process IDs can be reused. All functions may be called from several
+// goroutines.
 package program
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/execd-project/execd/internal/trust"
 )
 
-// Identity is the user as whom a program runs.
+// Identity is the user that a program runs as.
 type Identity struct {
 	Name, Home string
 	UID, GID   uint32
@@ -52,11 +53,10 @@ func Own() Identity {
 	return id
 }
 
-// Trusted returns an error if somebody else can change a program that is to run as the user: then
-// that one would have the user's rights. Without root's rights there is one user only, and no
-// error.
+// Trusted returns an error if another user can change a program that runs as this user: the other
+// user would get this user's rights. Without root's rights there is only one user, and no error.
 //
-// The text is the same reason, also where it is no error.
+// exposed is the same reason, even if it is not an error.
 func (id Identity) Trusted(program string) (exposed string, err error) {
 	users := trust.Own().With(id.UID)
 	err = users.Program(program)

@@ -17,37 +17,38 @@ import (
 // SearchPath is the PATH of programs of the site: nothing of the daemon's own environment.
 const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// A file that another process still writes is tried again so often, after such pauses.
+// The number of attempts to run a file that another process still has open for writing, and the
+// pauses between them.
 const (
 	busyTries = 10
 	busyPause = 20 * time.Millisecond
 )
 
-// Command is a program of the site that is to run.
+// Command describes a program of the site to run.
 type Command struct {
 	Path string
 	Args []string // words after the path
-	// Dir is the working directory and Env the whole environment; where they are empty, those of
-	// this process.
+	// Dir is the working directory and Env the whole environment; if they are empty, this process's
+	// are used.
 	Dir string
 	Env []string
 	As  *syscall.Credential // nil for the user of this process
-	// Stdin, Stdout and Stderr are as in exec.Cmd: a file is the program's own, all others are
-	// copied until WaitDelay after the end of the program, so that a process that it has left behind
-	// with the same output is not waited for.
+	// Stdin, Stdout and Stderr are as in exec.Cmd: a file is passed to the program; other readers
+	// and writers are copied until WaitDelay after the end of the program, so that a background
+	// process with the same output does not delay the end.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	WaitDelay      time.Duration
-	// Leave has the processes go on that the program leaves behind when it ends by itself, such as
-	// one that delivers a mail. Otherwise they are killed.
+	// Leave lets background processes of the program continue after its normal end, such as one
+	// that delivers a mail. Otherwise they are killed.
 	Leave bool
 	// Signal is kill(2); nil, except in tests.
 	Signal func(pid int, sig unix.Signal) error
 }
 
-// Process is a program that runs in a session of its own: signals of a terminal do not reach it, and
-// what it starts is in its process group, unless it leaves the group on purpose. All methods may be
-// called from several goroutines.
+// Process is a program that runs in a session of its own: signals of a terminal do not reach it,
+// and its child processes are in its process group unless they leave it on purpose. All methods may
+// be called by several goroutines.
 type Process struct {
 	PID int
 
@@ -58,12 +59,12 @@ type Process struct {
 	err    error // valid when done is closed
 
 	mu     sync.Mutex
-	reaped bool // its number may be that of another process
+	reaped bool // its process ID may be reused
 }
 
-// Start starts a program. A program without a first line that names its interpreter is a shell script,
-// as sh(1) and Grid Engine have it. The program gets no descriptors of this process but the three; on
-// a kernel before Linux 5.11, it gets those that this process was started with.
+// Start starts a program. A file without a #! line is run as a shell script, as by sh(1) and Grid
+// Engine. The program gets only the three standard streams; before Linux 5.11 it also gets the
+// descriptors with which this process was started.
 func Start(c *Command) (*Process, error) {
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	p := &Process{leave: c.Leave, signal: c.Signal, done: make(chan struct{})}
@@ -92,8 +93,8 @@ func Start(c *Command) (*Process, error) {
 	}
 }
 
-// wait sees the end of the program. It kills the rest of the group while the number of the group
-// cannot be that of another one: before it reaps the program.
+// wait waits for the end of the program. It kills the remaining processes of the group before it
+// reaps the program, because afterwards the group's ID may be reused.
 func (p *Process) wait() {
 	defer close(p.done)
 	for errors.Is(unix.Waitid(unix.P_PID, p.PID, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
@@ -105,7 +106,7 @@ func (p *Process) wait() {
 	p.reaped = true
 	p.mu.Unlock()
 	if p.err = p.cmd.Wait(); errors.Is(p.err, exec.ErrWaitDelay) {
-		p.err = nil // it has ended well, and another process has its output
+		p.err = nil // it succeeded, and another process still has its output open
 	}
 }
 
@@ -160,13 +161,13 @@ func Run(ctx context.Context, c *Command) error {
 	return nil
 }
 
-// Head is an output of which the first bytes are kept, at most Most. It is for one writer.
+// Head is a writer that stores the first Most bytes. It is for one goroutine.
 type Head struct {
 	Most int
 	Kept []byte
 }
 
-// Write implements io.Writer. It never fails, so that a program that writes more goes on.
+// Write implements io.Writer. It never fails, so that a program that writes more can continue.
 func (h *Head) Write(b []byte) (int, error) {
 	h.Kept = append(h.Kept, b[:min(h.Most-len(h.Kept), len(b))]...)
 	return len(b), nil

@@ -3,8 +3,8 @@
 // a line for systemctl status; and that its loop answers (WatchdogSec= of
 // systemd.service(5)).
 //
-// Without such a manager all of it does nothing. It is not for what systemd is asked
-// over D-Bus, see agent/scope.
+// Without such a manager all functions do nothing. Requests to systemd over D-Bus are in
+// agent/scope.
 //
 // The methods of a Notifier may be called from several goroutines.
 package servicemanager
@@ -25,7 +25,7 @@ import (
 	"github.com/execd-project/execd/internal/clock"
 )
 
-// What sd_notify(3) and sd_watchdog_enabled(3) say where to find.
+// The variables of sd_notify(3) and sd_watchdog_enabled(3).
 const (
 	socketEnv   = "NOTIFY_SOCKET"
 	watchdogEnv = "WATCHDOG_USEC"
@@ -43,9 +43,9 @@ type Notifier struct {
 	clock    clock.Clock
 }
 
-// New finds the manager in the environment, and takes it out of there: what we
-// start does not speak for us. An error says what is wrong in the environment; the
-// notifier works as far as it can.
+// New finds the manager in the environment, and removes its variables, so that child processes
+// cannot notify in this process's name. An error describes invalid variables; the notifier then
+// works as far as possible.
 func New(c clock.Clock) (*Notifier, error) {
 	n := &Notifier{clock: c}
 	var errs []error
@@ -73,8 +73,8 @@ func (n *Notifier) Ready(status string) error {
 	return n.send("READY=1\nSTATUS=" + line(status))
 }
 
-// Reloading says that the configuration is being read again; Ready has to follow,
-// whatever comes of it.
+// Reloading tells the manager that the configuration is being read again. Call Ready afterwards,
+// regardless of the result.
 func (n *Notifier) Reloading() error {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -91,11 +91,10 @@ func (n *Notifier) Stopping(status string) error {
 // Status has systemctl status say a sentence.
 func (n *Notifier) Status(status string) error { return n.send("STATUS=" + line(status)) }
 
-// Watch answers the watchdog, twice in each of its periods, until the context ends;
-// where there is none it returns at once. It answers only when alive has returned
-// nil: a function that asks the loop which does the work, and waits for its answer
-// as long as that takes, or until its context ends with the period. warn is told
-// when there was no answer, and when there is one again (nil).
+// Watch notifies the watchdog twice in each of its periods until the context ends; without a
+// watchdog it returns at once. It notifies only after alive has returned nil: alive queries the
+// main loop and waits for its answer, until its context ends with the period. warn is called with
+// an error when there was no answer, and with nil when there is one again.
 func (n *Notifier) Watch(ctx context.Context, alive func(context.Context) error, warn func(error)) {
 	if n.watchdog == 0 || n.socket == "" {
 		return

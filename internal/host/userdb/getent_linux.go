@@ -23,7 +23,7 @@ func (db Database) getent(database, key string) ([]byte, error) {
 	if !enter(patience) {
 		return nil, ErrNoAnswer
 	}
-	left := leave // but where the process is left behind
+	left := leave // unless the process is left behind
 	defer func() { left() }()
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
@@ -41,8 +41,8 @@ func (db Database) getent(database, key string) ([]byte, error) {
 	}
 	abandon := func() error {
 		_ = unix.Kill(child.PID, unix.SIGKILL)
-		// In the middle of what cannot be interrupted, such as a file server's silence, it
-		// is not ended by that, and whoever waits for it waits as long.
+		// A process in an uninterruptible call, such as on a file server that does not answer, does
+		// not end by that, and waiting for it takes as long.
 		left = func() {}
 		collect(child.PID, collectPatience)
 		return ErrNoAnswer
@@ -55,7 +55,7 @@ func (db Database) getent(database, key string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ended { // which has said all it will say, but not whether that was good
+	if !ended { // its output is complete, but its exit status is unknown
 		return nil, abandon()
 	}
 	if failure := child.Failed(); failure != nil {
@@ -75,9 +75,8 @@ func (db Database) getent(database, key string) ([]byte, error) {
 // collectPatience is how long a process may take to end that was killed.
 const collectPatience = time.Second
 
-// collect waits for a process that was killed, and then leaves. It returns after a while,
-// and goes on waiting in the background: where this process lives long, what has ended is
-// not to stay.
+// collect waits for a killed process, and then calls leave. It returns after patience, and
+// continues to wait in the background, so that a long-lived process does not accumulate zombies.
 func collect(pid int, patience time.Duration) {
 	if _, ended, err := reap(pid, time.Now().Add(patience)); ended || err != nil {
 		leave()
@@ -107,8 +106,8 @@ func reap(pid int, deadline time.Time) (status unix.WaitStatus, ended bool, err 
 	}
 }
 
-// maxAsking is how many processes may be asked at a time, those that cannot be ended
-// included: each of these has a thread wait for it.
+// maxAsking is the maximum number of concurrent getent processes, including those that cannot be
+// ended: each of these occupies a thread that waits for it.
 const maxAsking = 32
 
 var asking = make(chan struct{}, maxAsking)

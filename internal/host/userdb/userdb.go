@@ -1,11 +1,10 @@
 // Package userdb looks up users and their groups as the host's name service
 // switch does (nsswitch.conf(5)), without cgo.
 //
-// The local files are read directly, which costs microseconds. Where the switch
-// names other services, such as LDAP, and the files do not have the answer,
-// getent(1) is asked, since only the C library can load those services. This
-// keeps the per-job supervisor a small static program and still right on sites
-// whose users are in a directory.
+// The local files are read directly, which costs microseconds. If the switch names other services,
+// such as LDAP, and the files do not contain the answer, the package runs getent(1), because only
+// the C library can load those services. So the supervisor of each job remains a small static
+// program, and still works on sites whose users are in a directory service.
 package userdb
 
 import (
@@ -43,8 +42,8 @@ type Database struct {
 	Patience time.Duration
 }
 
-// DefaultPatience is long: what getent asks may be far away, and slow, and have timeouts
-// of its own.
+// DefaultPatience is long, because the services of getent may be remote and slow, and have timeouts
+// of their own.
 const DefaultPatience = 30 * time.Second
 
 // System returns the database of this host.
@@ -67,8 +66,8 @@ func (db Database) UserID(uid uint32) (*User, error) {
 	return db.find("uid", id, 2)
 }
 
-// find looks for the entry with key in one of its fields through the passwd
-// file, and then asks getent for key.
+// find looks in the passwd file for the entry with key in the given field, and then asks getent for
+// key.
 func (db Database) find(kind, key string, field int) (*User, error) {
 	b, err := readFile(db.Passwd)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -127,7 +126,7 @@ func (db Database) Groups(name string, gid uint32) ([]uint32, error) {
 	return gids, nil
 }
 
-// GroupID returns the id of a group. ErrUnknown is for one that there is not.
+// GroupID returns the ID of a group. The error is ErrUnknown if there is no such group.
 func (db Database) GroupID(name string) (uint32, error) {
 	b, err := readFile(db.Group)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -177,8 +176,8 @@ func (db Database) GroupName(gid uint32) string {
 	return id
 }
 
-// readFile reads a file of the database. What is not a file, such as a pipe, could be waited
-// for for ever.
+// readFile reads a file of the database. It refuses everything but regular files, because reading a
+// pipe, for example, could block for ever.
 func readFile(path string) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -218,7 +217,7 @@ func onlyFiles(services []string) bool {
 	return true
 }
 
-// validName keeps names from being taken for an option or for several fields.
+// validName refuses names that could be taken for an option or for several fields.
 func validName(name string) bool {
 	return name != "" && name[0] != '-' && !strings.ContainsAny(name, ":\n\x00/")
 }

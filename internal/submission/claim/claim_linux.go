@@ -1,5 +1,6 @@
-// Package claim is how a command tells the launcher of a daemon of two processes what its user submits: three
-// messages over the launcher's own socket. See docs/design/front-and-launcher.md.
+// Package claim is the protocol by which a command confirms its user's submission to the launcher
+// (--front-user): three messages over the launcher's own socket. See
+// docs/design/front-and-launcher.md.
 //
 // Other projects should not import this package: it may change at any time.
 //
@@ -32,13 +33,14 @@ const Version = 1
 // Greeting is the first message of the launcher.
 type Greeting struct {
 	Version int `json:"version"`
-	// Requests is the file sge_request of root's configuration (sge_request(5)); nil for none. Commands take
-	// it from here, because the front could change what it says.
+	// Requests is the file sge_request of root's configuration (sge_request(5)); nil for none.
+	// Commands read it from here, because the front could change the file that they would read
+	// otherwise.
 	Requests []byte `json:"requests,omitempty"`
-	Error    string `json:"error,omitempty"` // why there is no such file
+	Error    string `json:"error,omitempty"` // why the file is missing
 }
 
-// Claim says that the user who sends it has submitted a job.
+// Claim is a user's statement of having submitted a job.
 type Claim struct {
 	Version int    `json:"version"`
 	Key     string `json:"key"`
@@ -73,8 +75,8 @@ type Conn struct {
 	Greeting Greeting
 }
 
-// Dial connects to the launcher and reads its greeting. The socket must be one of a process of root: the path
-// comes from the front, which could name a socket of its own.
+// Dial connects to the launcher and reads its greeting. The socket must belong to a process of
+// root, because the path comes from the front, which could name its own socket.
 func Dial(ctx context.Context, path string) (*Conn, error) {
 	const pause = 100 * time.Millisecond
 	for end := time.Now().Add(Patience); ; {
@@ -129,8 +131,8 @@ func dial(path string) (c *Conn, err error) {
 	return c, nil
 }
 
-// ErrEnd is that the launcher has closed the connection: it has no room for another one, or has ended. Whether it
-// has noted a claim is not known then.
+// ErrEnd means that the launcher has closed the connection, because it has too many or has ended.
+// It is then unknown whether it has recorded a claim.
 var ErrEnd = errors.New("the launcher has closed the connection")
 
 // At calls f with a path of a socket that is short enough for the kernel (unix(7)).
