@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"runtime"
 	"slices"
 	"strings"
 
@@ -55,7 +54,7 @@ func (o *Assignment) Plan(id job.ID, spool jobdir.Area, slave bool) (*Plan, erro
 	}
 	p := &Plan{
 		Description: d, UID: int(o.Owner.UID), GID: int(o.Owner.GID), Slave: slave, Hosts: o.peHosts(), Record: o.Record,
-		Processes: int(mostThreads(o.Config.CgroupsParams, max(d.HostSlots, runtime.NumCPU()))),
+		Processes: MostProcesses(o.Config, d.HostSlots),
 		Users:     procedureUsers(d, o.Lookup), Devices: o.Devices, Aside: !o.Privileged, Foreground: o.Terminal,
 	}
 	p.GrantedBinding = o.GrantedBinding

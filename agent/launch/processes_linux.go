@@ -3,6 +3,7 @@ package launch
 import (
 	"math"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,11 @@ import (
 // users with several jobs on the host. So RLIMIT_NPROC is the limit of jobs that use all processors
 // of the host, at most half of the kernel's limit. This prevents a user from taking all processes
 // of the host, but not a job from taking those of the user's other jobs.
+
+// MostProcesses returns Plan.Processes for a job with slots on this host; 0 means no limit.
+func MostProcesses(c *qconf.Configuration, slots int) int {
+	return int(mostThreads(c.CgroupsParams, max(slots, runtime.NumCPU())))
+}
 
 // mostThreads returns the maximum number of processes and threads of a job; 0 means no limit.
 func mostThreads(p qconf.CgroupsParams, slots int) uint64 {

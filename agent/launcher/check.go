@@ -125,7 +125,7 @@ func checkWritten(d *job.Description) error {
 		return err
 	}
 	if read.ID.Job != d.ID.Job || read.Owner != d.Owner || read.MinUID != d.MinUID || read.MinGID != d.MinGID ||
-		read.AdminUser != "" || read.InheritEnv || read.Command.File != d.Command.File || read.Tmpdir != d.Tmpdir {
+		(read.Terminal == nil) != (d.Terminal == nil) || read.AdminUser != "" || read.InheritEnv || read.Command.File != d.Command.File || read.Tmpdir != d.Tmpdir {
 		return errors.New("the description is another one when it is read again")
 	}
 	return checkProcedures(read)

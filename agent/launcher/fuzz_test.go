@@ -5,10 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/submission"
+	"github.com/execd-project/execd/internal/submission/claim"
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
 )
 
 // FuzzOrder: whatever the front sends, the launcher reads an order or says why not; what it has read
@@ -23,7 +29,7 @@ func FuzzOrder(f *testing.F) {
 	for k, body := range map[kind]any{
 		kindHello: empty{}, kindJobs: empty{}, kindTry: empty{}, kindSweep: empty{},
 		kindOpen: ofJob{id}, kindLaunch: ofJob{id}, kindWait: ofJob{id}, kindDiscard: ofJob{id},
-		kindPrepare: prepareBody{Plan: plan}, kindSignal: signalBody{id, launch.SignalKill},
+		kindPrepare: prepareBody{Plan: plan, Submitted: &submitted{"k", &submission.Submission{Command: "\xff"}}}, kindSignal: signalBody{id, launch.SignalKill},
 		kindNote: noteBody{id, &launch.Note{File: "ended", How: launch.NoteMark, Mark: "told"}}, kindCollect: collectBody{id, 9},
 		kindRemove: removeBody{id, true}, kindRemoveScript: scriptBody{7},
 	} {
@@ -37,8 +43,18 @@ func FuzzOrder(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	passwd := f.TempDir() + "/passwd"
-	rules := &Rules{MinUID: 1000, MinGID: 1000, Users: userdb.Database{Passwd: passwd, Group: passwd, Switch: passwd}}
+	dir := f.TempDir()
+	passwd, group := dir+"/passwd", dir+"/group"
+	testenv.WriteFile(f, passwd, "alice:x:1000:1000::/:/bin/sh\n")
+	testenv.WriteFile(f, group, "alice:x:1000:\n")
+	config, err := qconf.ParseConfiguration("global", nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	rules := &Rules{
+		MinUID: 1000, MinGID: 1000, Users: userdb.Database{Passwd: passwd, Group: group, Switch: group},
+		Submissions: noSubmissions(f), Site: Site{Host: "h", Config: config, Commands: []string{"/p"}, Shells: []string{"/bin/sh"}},
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		o, err := receive(text, nil)
 		if err != nil {
@@ -62,11 +78,77 @@ func FuzzOrder(f *testing.F) {
 			}
 		case *prepareBody:
 			if rules.checkPlan(b.Plan, b.Submitted, "/spool", nil) == nil {
-				t.Errorf("a job of a user whom nobody knows may be started: %s", first)
+				t.Errorf("a job that nobody has submitted may be started: %s", first)
 			}
 			if b.Plan != nil && b.Plan.Description != nil {
 				checkDescription(t, rules, b.Plan)
 			}
+		}
+	})
+}
+
+// noSubmissions are those of users who have submitted nothing.
+func noSubmissions(t testing.TB) *Submissions {
+	t.Helper()
+	spool, err := jobdir.OpenSpool(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(spool.Close)
+	s, err := OpenSubmissions(spool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// FuzzClaim: whatever a user sends, the launcher records a submission of this user as it was sent, or nothing.
+func FuzzClaim(f *testing.F) {
+	const uid, number = 1000, 7
+	digest := (&submission.Submission{}).Digest("k")
+	owner := uint32(uid)
+	for _, c := range []claim.Claim{
+		{Key: "a", Digest: digest},
+		{Key: "b", Digest: digest, Of: &claim.Source{UID: uid, Key: "k", Digest: digest}, Job: number},
+		{Key: "c", Digest: digest, Of: &claim.Source{UID: uid, Key: "k", Digest: digest}},
+		{Key: "../d", Digest: digest, For: &owner},
+	} {
+		text, err := json.Marshal(&c)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	s := noSubmissions(f)
+	if err := s.Add(uid, "k", digest); err != nil {
+		f.Fatal(err)
+	}
+	d := &Desk{submissions: s}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var q claim.Claim
+		if decode(text, &q) != nil {
+			return
+		}
+		if err := d.note(uid, &q); err == nil {
+			if got, err := s.Find(uid, q.Key); err != nil || got != q.Digest || q.For != nil {
+				t.Errorf("%s: the launcher has %q (%v)", text, got, err)
+			}
+		}
+		err := s.eachName(func(of uint32, key string, _ bool) error {
+			if of != uid || key != q.Key && key != "k" {
+				t.Errorf("%s: the launcher has a submission %s of user %d", text, key, of)
+			}
+			if key != "k" {
+				_ = unix.Unlinkat(s.fd(), entryName(uid, key)+suffixBound, 0)
+				_ = unix.Unlinkat(s.fd(), entryName(uid, key), 0)
+			}
+			return nil
+		})
+		s.count[uid], s.all = 1, 1
+		_ = unix.Unlinkat(s.fd(), entryName(uid, "k")+suffixBound, 0)
+		if got, e := s.Find(uid, "k"); err != nil || e != nil || got != digest {
+			t.Fatalf("%s: the submission is %q (%v, %v)", text, got, err, e)
 		}
 	})
 }

@@ -30,7 +30,7 @@ var harmless = map[string]string{
 	"Description.Trusted":            replaced,
 	"Description.UserProcesses":      replaced,
 	"GroupIDs":                       replaced,
-	"Processes":                      shares,
+	"Processes":                      replaced,
 	"Cores":                          shares,
 	"Hosts.first.Slots":              shares,
 	"Hosts.first.Queue":              shares,

@@ -210,6 +210,7 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 	}
 	// Whether a job is marked, and can be found again, is root's decision.
 	d.AddGroupKill, d.SkipGroupLimit = want.AddGroupKill, want.SkipGroupLimit
+	p.Processes = launch.MostProcesses(r.Site.Config, d.HostSlots)
 	d.Name, d.Account, d.Command, d.Cwd, d.Streams = want.Name, want.Account, want.Command, want.Cwd, want.Streams
 	return checkVariables(d, want)
 }

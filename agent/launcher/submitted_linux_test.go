@@ -296,7 +296,7 @@ func TestSubmitted(t *testing.T) {
 	w, s := newStrictWorld(t)
 	o := w.order(s, "one", job.ID{Job: 7})
 	o.plan.Description.Prolog = "/site/prolog $job_id" // of root's configuration
-	o.plan.Description.AddGroupKill, o.plan.Description.SkipGroupLimit = false, true
+	o.plan.Description.AddGroupKill, o.plan.Description.SkipGroupLimit, o.plan.Processes = false, true, 0
 	if err := w.prepare(o); err != nil {
 		t.Fatal(err)
 	}
@@ -311,6 +311,9 @@ func TestSubmitted(t *testing.T) {
 	}
 	if err == nil && (!d.AddGroupKill || d.SkipGroupLimit) {
 		t.Error("the front has chosen that the processes of the job are not marked")
+	}
+	if err == nil && d.UserProcesses != launch.MostProcesses(s.Config, 1) {
+		t.Errorf("the job may have %d processes, expected %d", d.UserProcesses, launch.MostProcesses(s.Config, 1))
 	}
 	again := w.order(s, "one", job.ID{Job: 8})
 	w.refusedWith("a second job", w.prepare(again), "that of another job")
