@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/execd-project/execd/internal/testenv"
 )
@@ -18,7 +20,7 @@ import (
 const frontUser = "backup"
 
 // newFront makes a host whose daemon is two processes.
-func newFront(t *testing.T, slots int) *machine {
+func newFront(t testing.TB, slots int) *machine {
 	t.Helper()
 	testenv.Require(t, testenv.Root)
 	m := newMachine(t, slots)
@@ -294,6 +296,93 @@ func TestKilledFront(t *testing.T) {
 		m.daemon.Kill()
 		m.start()
 	})
+}
+
+// TestFrontKilledAtEachPoint: whatever the launcher or the front is at when it is killed, the job runs once and has one
+// record, and the next daemon leaves nothing of it behind.
+func TestFrontKilledAtEachPoint(t *testing.T) {
+	t.Parallel()
+	killedAt(t, []string{"launch-begun", "launch-forked", "agent-launched", "agent-acknowledged"})
+}
+
+// TestSoakFrontKilledAtEachPoint does so with all places that a job passes.
+func TestSoakFrontKilledAtEachPoint(t *testing.T) {
+	testenv.Soak(t)
+	var points []string
+	for _, dir := range []string{"../../agent", "../../agent/launch", "../../jobdir"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, match := range regexp.MustCompile(`failpoint\.At\("([a-z-]+)"\)`).FindAllStringSubmatch(string(text), -1) {
+				if match[1] != "agent-signal-noted" { // nobody sends this job a signal
+					points = append(points, match[1])
+				}
+			}
+		}
+	}
+	if len(points) < 25 {
+		t.Fatalf("there are %q only", points)
+	}
+	killedAt(t, points)
+}
+
+func killedAt(t *testing.T, points []string) {
+	t.Helper()
+	m := newFront(t, 4)
+	mortal := t.TempDir()
+	if err := testenv.Build(mortal, "failpoint"); err != nil {
+		t.Fatal(err)
+	}
+	testenv.LetIn(t, mortal)
+	out, log, usual := m.open("out"), filepath.Join(m.dir, "log"), m.bin
+	m.write("job.sh", "#!/bin/sh\necho run >> "+out+"/$JOB_ID\nexit 4\n")
+	u := someUsers(t, 1)[0]
+	fronts := func() int {
+		text, _ := os.ReadFile(log)
+		return strings.Count(string(text), "the front has ended")
+	}
+	for _, point := range points {
+		began, before := time.Now(), fronts()
+		m.bin, m.env = mortal, []string{"EXECD_FAILPOINT=" + point}
+		m.start()
+		m.bin, m.env = usual, nil
+		id := strings.TrimSpace(m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh").stdout)
+		_, gone := m.daemon.Process()
+		which := ""
+		m.until(point+" is met", func() bool {
+			select {
+			case <-gone:
+				which = "launcher"
+			default:
+				if fronts() > before {
+					which = "front"
+				}
+			}
+			return which != ""
+		})
+		m.daemon.Kill() // a next front would meet the same place
+		m.start()
+		m.until(point+": the job has left", func() bool {
+			left, err := os.ReadDir(filepath.Join(m.dir, "spool", "active_jobs"))
+			return err == nil && len(left) == 0 && len(m.records(id)) > 0 && m.as(u, "qstat").stdout == ""
+		})
+		if list := m.records(id); len(list) != 1 || strings.Split(list[0], ":")[12] != "4" {
+			t.Errorf("%s killed at %s: job %s has the records %q", which, point, id, list)
+		}
+		if n := len(lines(t, out+"/"+id)); n != 1 {
+			t.Errorf("%s killed at %s: job %s ran %d times", which, point, id, n)
+		}
+		t.Logf("%s killed at %s: %s", which, point, time.Since(began))
+		m.daemon.Kill()
+	}
+	m.start()
+	m.refusedNothing()
 }
 
 // TestFrontRefused: what cannot be two processes says so.

@@ -90,6 +90,7 @@ type machine struct {
 	testing.TB
 	bin, dir string
 	args     []string   // further options of the daemon
+	env      []string   // further variables of the daemon
 	owner    *user.User // who runs the daemon; nil for who runs the test
 	builtin  bool       // the daemon has no configuration directory
 
@@ -153,6 +154,7 @@ func (m *machine) start() {
 		cmd.Args = append(cmd.Args, "--conf", filepath.Join(m.dir, "conf"))
 	}
 	cmd.Args = append(cmd.Args, m.args...)
+	cmd.Env = append(os.Environ(), m.env...)
 	if m.owner != nil {
 		cmd.SysProcAttr = credential(m, m.owner)
 	}
