@@ -17,80 +17,102 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
+// bothWays are a host with a daemon of one process, and one with a daemon of two. Benchmarks measure them in turns.
+func bothWays(b *testing.B, slots int) map[string]*machine {
+	b.Helper()
+	return map[string]*machine{"": newMachine(b, slots), "-front": newFront(b, slots)}
+}
+
 // BenchmarkFirstInstruction takes the time from the call of qsub to the first line of the
 // job (docs/performance.md).
 func BenchmarkFirstInstruction(b *testing.B) {
-	m := newMachine(b, 4)
-	out := m.open("out")
-	m.write("job.sh", "#!/bin/sh\ndate +%s%N > "+out+"/$JOB_ID\n")
-	m.start()
 	u := someUsers(b, 1)[0]
-	m.as(u, "qstat")
-	var times []float64
-	for b.Loop() {
-		began := time.Now()
-		r := m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh")
-		file := filepath.Join(out, strings.TrimSpace(r.stdout))
-		var text []string
-		m.until("the job has begun", func() bool { text = lines(b, file); return len(text) > 0 && text[0] != "" })
-		first, err := strconv.ParseInt(text[0], 10, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		times = append(times, float64(first-began.UnixNano())/1e6)
+	machines, times := bothWays(b, 4), map[string][]float64{}
+	for _, m := range machines {
+		m.write("job.sh", "#!/bin/sh\ndate +%s%N > "+m.open("out")+"/$JOB_ID\n")
+		m.start()
+		m.as(u, "qstat")
 	}
-	b.ReportMetric(median(times), "ms")
+	for b.Loop() {
+		for name, m := range machines {
+			began := time.Now()
+			r := m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh")
+			file := filepath.Join(m.dir, "out", strings.TrimSpace(r.stdout))
+			var text []string
+			m.until("the job has begun", func() bool { text = lines(b, file); return len(text) > 0 && text[0] != "" })
+			first, err := strconv.ParseInt(text[0], 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			times[name] = append(times[name], float64(first-began.UnixNano())/1e6)
+		}
+	}
+	for name, list := range times {
+		b.ReportMetric(median(list), "ms"+name)
+	}
 }
 
 // BenchmarkShortJobs is from the moment at which 500 tasks, or jobs, may start to the record
-// of the last end, and the processor time of each: of the daemon, and of all that it has
+// of the last end, and the processor time of each: of a daemon of one process, and of all that it has
 // started (docs/performance.md).
 func BenchmarkShortJobs(b *testing.B) {
-	m := newMachine(b, 512)
-	m.start()
 	u := someUsers(b, 1)[0]
-	const jobs = 500
-	records := func() int {
-		text, err := os.ReadFile(filepath.Join(m.dir, "spool", "accounting"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		return bytes.Count(text, []byte("\n"))
+	machines := bothWays(b, 512)
+	for _, m := range machines {
+		m.start()
 	}
-	submit := func(options ...string) {
+	const jobs = 500
+	submit := func(m *machine, options ...string) {
 		line := append(options, "-wd", "/", "-o", "/dev/null", "-j", "y", "-b", "y", "-shell", "n", "/bin/true")
 		if r := m.as(u, "qsub", line...); r.status != 0 {
 			b.Fatal(r)
 		}
 	}
-	for name, submitAll := range map[string]func(){
-		"array": func() { submit("-t", fmt.Sprintf("1-%d", jobs)) },
-		"separate": func() {
+	for name, submitAll := range map[string]func(m *machine){
+		"array": func(m *machine) { submit(m, "-t", fmt.Sprintf("1-%d", jobs)) },
+		"separate": func(m *machine) {
 			for range jobs {
-				submit()
+				submit(m)
 			}
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			var rates, costs, started []float64
+			rates := map[string][]float64{}
+			var costs, started []float64
 			for b.Loop() {
-				m.root("qmod", "-d", "all.q")
-				submitAll()
-				daemon, children := m.used()
-				before, began := records(), time.Now()
-				m.root("qmod", "-e", "all.q")
-				m.until("all jobs have ended", func() bool { return records() >= before+jobs })
-				rates = append(rates, jobs/time.Since(began).Seconds())
-				m.until("all jobs have left", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
-				daemonThen, childrenThen := m.used()
-				costs = append(costs, (daemonThen-daemon)/jobs)
-				started = append(started, (childrenThen-children)/jobs)
+				for way, m := range machines {
+					m.root("qmod", "-d", "all.q")
+					submitAll(m)
+					daemon, children := m.used()
+					before, began := m.recorded(), time.Now()
+					m.root("qmod", "-e", "all.q")
+					m.until("all jobs have ended", func() bool { return m.recorded() >= before+jobs })
+					rates[way] = append(rates[way], jobs/time.Since(began).Seconds())
+					m.until("all jobs have left", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+					if way == "" {
+						daemonThen, childrenThen := m.used()
+						costs = append(costs, (daemonThen-daemon)/jobs)
+						started = append(started, (childrenThen-children)/jobs)
+					}
+				}
 			}
-			b.ReportMetric(median(rates), "jobs/s")
+			for way, list := range rates {
+				b.ReportMetric(median(list), "jobs/s"+way)
+			}
 			b.ReportMetric(median(costs), "daemon-ms/job")
 			b.ReportMetric(median(started), "children-ms/job")
 		})
 	}
+}
+
+// recorded is the number of accounting records.
+func (m *machine) recorded() int {
+	m.Helper()
+	text, err := os.ReadFile(filepath.Join(m.place(), "accounting"))
+	if err != nil {
+		m.Fatal(err)
+	}
+	return bytes.Count(text, []byte("\n"))
 }
 
 func median(list []float64) float64 {
