@@ -24,6 +24,7 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/ps"
 	"github.com/execd-project/execd/cmd/execd/internal/qacct"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/cmd/execd/internal/report"
 	"github.com/execd-project/execd/cmd/execd/internal/run"
 	"github.com/execd-project/execd/cmd/execd/internal/seff"
 	"github.com/execd-project/execd/cmd/execd/internal/sensor"
@@ -86,6 +87,7 @@ func table() []row {
 		row{name: "qacct", summary: "report resource usage of finished jobs", help: text(qacct.Usage), run: account, gridengine: true},
 		row{name: "ps", summary: "list jobs for reading: progress, and why they are pending", help: text(ps.Usage), run: listJobs},
 		row{name: "seff", summary: "show what finished jobs used of what they requested", help: text(seff.Usage), run: efficiency},
+		row{name: "report", summary: "add up what finished jobs used, by user, project and queue", help: text(report.Usage), run: addUp},
 		row{name: "wait", summary: "wait until jobs have finished, and exit with their status", help: text(wait.Usage), run: waitForJobs},
 		row{name: "tail", summary: "show the output of a job, and follow it to its end", help: text(tail.Usage), run: showOutput},
 		row{name: "web", summary: "show hosts, queue and jobs in a browser on this machine", help: text(web.Usage), run: serveWeb},
@@ -319,6 +321,14 @@ func account(args []string) (int, error) {
 func efficiency(args []string) (int, error) {
 	file, _ := qclient.AccountingFile(context.Background())
 	c := seff.Command{Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr), File: file}
+	return c.Run()
+}
+
+func addUp(args []string) (int, error) {
+	c := report.Command{
+		Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr), Now: time.Now(),
+		File: func() string { file, _ := qclient.AccountingFile(context.Background()); return file },
+	}
 	return c.Run()
 }
 

@@ -82,6 +82,9 @@ func TestWaitAndEfficiency(t *testing.T) {
 	if got, want := fmt.Sprintf("%+v", seen), "{Job:1 Records:1 Failed:0 Slots:1 TimeLimit:3600 MemoryRequested:2147483648 Request:h_vmem=2G}"; got != want {
 		t.Errorf("execd seff --json 1: %s, expected %s", got, want)
 	}
+	if r := m.as(u, "../execd", "report", "--by", "queue"); r.status != 0 || !strings.Contains(strings.Join(strings.Fields(r.stdout), " "), " all.q 5 4 ") {
+		t.Errorf("execd report: %+v", r)
+	}
 	if r := m.as(u, "../execd", "seff", "2", "2.3", "9"); r.status != 1 || !strings.Contains(r.stdout, "3 of 3 runs failed") ||
 		!strings.Contains(r.stdout, "finished with exit status 3") || !strings.Contains(r.stderr, "job 9 has no accounting record") {
 		t.Errorf("execd seff 2 2.3 9: %+v", r)

@@ -1,0 +1,128 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/execd-project/execd/accounting"
+)
+
+// usage is a sum over runs.
+type usage struct {
+	runs, failed int
+	slots, cpu   float64 // seconds
+	// measured and requested are memory multiplied by run time, of runs that requested memory.
+	measured, requested float64
+	started             int
+	pending             float64 // seconds, of the runs that started
+}
+
+func (u *usage) add(v *usage) {
+	u.runs += v.runs
+	u.failed += v.failed
+	u.slots += v.slots
+	u.cpu += v.cpu
+	u.measured += v.measured
+	u.requested += v.requested
+	u.started += v.started
+	u.pending += v.pending
+}
+
+func (u *usage) row(name string) row {
+	r := row{Name: name, Runs: u.runs, Failed: u.failed, SlotSeconds: u.slots, CPU: u.cpu}
+	part := func(a, b float64) *float64 {
+		if b <= 0 {
+			return nil
+		}
+		p := a / b
+		return &p
+	}
+	r.CPUPart, r.MemoryPart, r.Pending = part(u.cpu, u.slots), part(u.measured, u.requested), part(u.pending, float64(u.started))
+	return r
+}
+
+// sums are the sums of a report.
+type sums struct {
+	*request
+	groups []string
+	by     []map[string]*usage // of each group
+	total  usage
+}
+
+const (
+	// mostNames is the number of users, projects or queues in memory, at most. A file with more of them is
+	// not from a daemon.
+	mostNames = 20_000
+	// others is the name under which all further ones are added up. No user, project or queue can have it.
+	others = "(others)"
+	// none is the name of no project (sge_types(1)).
+	none = "NONE"
+)
+
+func newSums(q *request) *sums {
+	s := &sums{request: q, groups: q.by}
+	for range s.groups {
+		s.by = append(s.by, map[string]*usage{})
+	}
+	return s
+}
+
+// add adds a record if its run ended in the time of the report. Tasks of a parallel job (pe_taskid) add their CPU
+// time alone.
+func (s *sums) add(r *accounting.Record) {
+	at := r.End
+	if at.IsZero() {
+		at = r.Submitted
+	}
+	if !s.to.IsZero() && (at.Before(s.from) || !at.Before(s.to)) {
+		return
+	}
+	var e accounting.Efficiency
+	e.Add(r)
+	u := usage{runs: e.Records, failed: e.Failed, slots: e.Granted, cpu: e.CPU}
+	if r.PETask == "" {
+		if e.Requested > 0 && e.Memory > 0 {
+			u.measured, u.requested = float64(e.Memory)*e.Wallclock, float64(e.Requested)*e.Wallclock
+		}
+		if !r.Start.IsZero() && !r.Submitted.IsZero() {
+			u.started, u.pending = 1, max(r.Start.Sub(r.Submitted).Seconds(), 0)
+		}
+	}
+	s.total.add(&u)
+	for i, group := range s.groups {
+		name := r.Owner
+		switch group {
+		case "project":
+			if name = r.Project; name == "" {
+				name = none
+			}
+		case "queue":
+			name = r.Queue
+		}
+		s.name(i, name).add(&u)
+	}
+}
+
+// name returns the sum of a user, project or queue.
+func (s *sums) name(group int, name string) *usage {
+	all := s.by[group]
+	u := all[name]
+	if u == nil && len(all) >= mostNames {
+		name = others
+		u = all[name]
+	}
+	if u == nil {
+		u = &usage{}
+		all[strings.Clone(name)] = u // the name is a part of the line
+	}
+	return u
+}
+
+// merge adds other sums of the same request.
+func (s *sums) merge(other *sums) {
+	s.total.add(&other.total)
+	for i := range s.groups {
+		for name, u := range other.by[i] {
+			s.name(i, name).add(u)
+		}
+	}
+}
