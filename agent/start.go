@@ -252,6 +252,9 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	if err != nil && !errors.Is(err, jobdir.ErrExists) {
 		a.noteRest(e)
 	}
+	if few, ok := errors.AsType[*launch.GPUError](err); ok {
+		return nil, &Error{ResourceExhausted, few}
+	}
 	if wrong, ok := errors.AsType[*launch.OrderError](err); ok {
 		return nil, orderError(wrong)
 	}

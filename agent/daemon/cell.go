@@ -48,7 +48,7 @@ func (d *daemon) openLink(shepherd string) error {
 	d.link, err = gridengine.New(gridengine.Options{
 		Cell: d.cell, Host: d.host, Cluster: d.agent.Cluster, Install: d.installFromMaster,
 		BinaryPath: filepath.Dir(shepherd), Identity: message.Identity{UID: os.Getuid(), GID: os.Getgid(), User: me.Username, Group: group},
-		Protocol: d.protocol, Limited: d.limited, Executable: d.Executable, ShellOf: loginShell, Topology: launch.Tree, Log: d.logOf("gridengine"),
+		Protocol: d.protocol, GPUComplex: d.gpuComplex, Limited: d.limited, Executable: d.Executable, ShellOf: loginShell, Topology: launch.Tree, Log: d.logOf("gridengine"),
 	})
 	return err
 }

@@ -26,7 +26,7 @@ const lookInterval = time.Minute
 
 // openGPUs finds the GPUs of this host.
 func (d *daemon) openGPUs(ctx context.Context) {
-	if d.gridengine {
+	if d.gridengine && d.gpuComplex == "" {
 		return
 	}
 	d.gpus = gpu.OpenRegister(d.gpuRoot, filepath.Join(d.settings.spool, gpuFile))
@@ -34,7 +34,9 @@ func (d *daemon) openGPUs(ctx context.Context) {
 		// This is for a host whose devices have never been listed; later the list is in the file.
 		d.gpus.Ask(ctx)
 	}
-	d.configuration.found = d.foundGPUs
+	if !d.gridengine {
+		d.configuration.found = d.foundGPUs
+	}
 	d.sayGPUs(nil)
 }
 

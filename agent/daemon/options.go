@@ -13,6 +13,7 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/procedures"
+	"github.com/execd-project/execd/internal/lazyregexp"
 	"github.com/execd-project/execd/internal/options"
 )
 
@@ -48,6 +49,7 @@ type settings struct {
 	memory                         Share // of the memory of the host, for a user
 	perUser, reserve               Share // of the file system of the spool area, with a master for users
 	gpuRoot                        string
+	gpuComplex                     string // with which an sge_qmaster counts GPUs; empty for none
 	gridengine                     bool   // the master is an sge_qmaster
 	masterVersion                  string // of the sge_qmaster; empty to find it out
 	protocol                       *message.Protocol
@@ -105,6 +107,7 @@ func parse(name string, args []string) (*settings, error) {
 	others := options.Values{
 		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
 		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "procedures": &s.procedures, "master": &s.masters, "master-version": &s.masterVersion,
+		"gpu-complex": &s.gpuComplex,
 	}
 	if s.ownMaster {
 		to["spool-per-user"], to["spool-reserve"], to["memory-per-user"] = &s.perUserText, &s.reserveText, &s.memoryText
@@ -124,6 +127,9 @@ func parse(name string, args []string) (*settings, error) {
 	}
 	return s, s.complete()
 }
+
+// complexName is what complex attributes are called. The name becomes a part of that of a variable.
+var complexName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // auto is the --master-version that has the agent find out which it is.
 const auto = "auto"
@@ -149,6 +155,12 @@ func (s *settings) complete() error {
 	}
 	if s.masterVersion != "" && !s.gridengine {
 		return options.Usagef("--master-version is for --master gridengine, which is missing")
+	}
+	switch {
+	case s.gpuComplex != "" && !s.gridengine:
+		return options.Usagef("--gpu-complex is for --master gridengine, which is missing: other masters know the GPUs of a host")
+	case s.gpuComplex != "" && !complexName().MatchString(s.gpuComplex):
+		return options.Usagef("--gpu-complex %q, expected the name of a complex attribute", s.gpuComplex)
 	}
 	tls := s.tlsCert != "" || s.tlsKey != "" || s.tlsCA != "" || len(s.masters) > 0
 	switch {

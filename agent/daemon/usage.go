@@ -36,6 +36,9 @@ Access
   --master-version VERSION
                        release of the sge_qmaster: 8.1.9, 9.0, 9.1 (default: auto,
                        which tries them)
+  --gpu-complex NAME   consumable with which the sge_qmaster counts GPUs: the agent
+                       chooses GPUs for jobs that request it, and keeps all jobs
+                       from the others (default: none, jobs open all GPUs)
   --listen-loopback ADDRESS
                        TCP without certificates, on a loopback address
   --token-file FILE    file with the token that callers there must send

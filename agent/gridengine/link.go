@@ -43,6 +43,9 @@ type Options struct {
 	// Protocol is that of sge_qmaster; nil to find out which it is.
 	Protocol *message.Protocol
 	Log      hclog.Logger
+	// GPUComplex is the consumable with which sge_qmaster counts the GPUs of this host; empty if the
+	// agent does not give jobs GPUs.
+	GPUComplex string
 	// Limited reports whether the host limits the procedures of its master; nil means never.
 	// Without limits the link trusts procedures of the cell's admin user as it trusts root's.
 	Limited func() bool
@@ -596,6 +599,7 @@ func (s *session) surroundings() *surroundings {
 		host: s.options.Host, same: s.options.Cell.Names.Same, config: s.options.Cluster().Config(s.options.Host),
 		sgeRoot: s.options.Cell.Root, sgeCell: s.options.Cell.Name, binaryPath: s.options.BinaryPath, arch: job.Arch(runtime.GOARCH),
 		execd: s.options.Executable, shellOf: s.options.ShellOf, adminUser: s.options.adminUser(),
+		gpuComplex: s.options.GPUComplex,
 	}
 }
 

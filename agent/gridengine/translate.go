@@ -3,6 +3,7 @@ package gridengine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -34,6 +35,8 @@ type surroundings struct {
 	// login shell of a user.
 	execd   string
 	shellOf func(user string) string
+	// gpuComplex is Options.GPUComplex.
+	gpuComplex string
 }
 
 // idOf is a job as package agent numbers it: the task of a job that is not an array job is 0.
@@ -104,11 +107,39 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 	if j.SchedulerBinds {
 		order.GrantedBinding = grantedBindingOf(j, task, s)
 	}
+	if order.Things[s.gpuComplex] == nil {
+		if order.GPUCount, err = gpusOf(j.Hard, s.gpuComplex, order.Slots, slave); err != nil {
+			return nil, fmt.Errorf("job %d: %w", j.Job, err)
+		}
+	}
+	order.GPUComplex = s.gpuComplex
 	submitEnvironment(order, j)
 	order.Relayed = j.Type&interactiveTypes != 0
 	start.SubmitEnv, start.SubmitDir = order.SubmitEnv, order.SubmitDir
 	start.Order = order
 	return start, nil
+}
+
+// gpusOf returns how many GPUs of this host sge_qmaster has booked for a job: what it requests of the
+// consumable for each slot, and of one that is "consumable JOB" once, on the host of the master task
+// (complex(5)).
+func gpusOf(requests []message.Resource, consumable string, slots int, slave bool) (int, error) {
+	i := slices.IndexFunc(requests, func(r message.Resource) bool { return consumable != "" && r.Name == consumable })
+	if i < 0 || requests[i].Consumable == 0 {
+		return 0, nil
+	}
+	const most = 1 << 16
+	n := requests[i].Value
+	if n != math.Trunc(n) || n < 0 || n > most {
+		return 0, fmt.Errorf("it requests %s=%s, expected a number of GPUs", consumable, requests[i].Text)
+	}
+	switch {
+	case requests[i].Consumable != message.ConsumableJob:
+		return int(n) * slots, nil
+	case slave:
+		return 0, nil
+	}
+	return int(n), nil
 }
 
 // submitPrefix begins the names of variables of the submission, which jobs see as SGE_O_.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -488,5 +489,37 @@ func TestLimitsOfTheQueue(t *testing.T) {
 	want[job.Core].Hard = 8
 	if *got != want {
 		t.Errorf("%+v, expected %+v", got, want)
+	}
+}
+
+func TestGPUsOfAJob(t *testing.T) {
+	request := func(name, text string, value float64, consumable uint32) []message.Resource {
+		return []message.Resource{{Name: "h_rt", Value: 60}, {Name: name, Text: text, Value: value, Consumable: consumable}}
+	}
+	for name, c := range map[string]struct {
+		requests   []message.Resource
+		consumable string
+		slots      int
+		slave      bool
+		want       int
+		fails      bool
+	}{
+		"for each slot":                      {request("gpu", "2", 2, 1), "gpu", 3, false, 6, false},
+		"for each slot of a slave host":      {request("gpu", "2", 2, 1), "gpu", 3, true, 6, false},
+		"for the job":                        {request("gpu", "2", 2, 2), "gpu", 3, false, 2, false},
+		"for the job, on another host":       {request("gpu", "2", 2, 2), "gpu", 3, true, 0, false},
+		"not consumable":                     {request("gpu", "2", 2, 0), "gpu", 1, false, 0, false},
+		"another resource":                   {request("ngpus", "2", 2, 1), "gpu", 1, false, 0, false},
+		"an agent that does not choose GPUs": {request("gpu", "2", 2, 1), "", 1, false, 0, false},
+		"none":                               {request("gpu", "0", 0, 1), "gpu", 1, false, 0, false},
+		"half a GPU":                         {request("gpu", "0.5", 0.5, 1), "gpu", 1, false, 0, true},
+		"less than none":                     {request("gpu", "-1", -1, 1), "gpu", 1, false, 0, true},
+		"infinitely many":                    {request("gpu", "INFINITY", math.Inf(1), 1), "gpu", 1, false, 0, true},
+		"not a number":                       {request("gpu", "NaN", math.NaN(), 1), "gpu", 1, false, 0, true},
+	} {
+		got, err := gpusOf(c.requests, c.consumable, c.slots, c.slave)
+		if got != c.want || (err != nil) != c.fails {
+			t.Errorf("%s: %d, %v, want %d", name, got, err, c.want)
+		}
 	}
 }

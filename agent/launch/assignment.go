@@ -82,6 +82,11 @@ type Assignment struct {
 	GrantedBinding *GrantedBinding
 	// GPUs are the GPUs of this host; nil if it offers none.
 	GPUs *gpu.Inventory
+	// GPUCount is how many of them the job gets if its master counts GPUs with the consumable
+	// GPUComplex, but does not say which: Prepare chooses. 0 for a job without GPUs, and for one whose
+	// Things name them.
+	GPUCount   int
+	GPUComplex string
 
 	// BookedMemory is the memory, in bytes, that the job has booked for each slot from the memory
 	// pool of this host; 0 without a pool. It limits the job. BookedAs is the complex that it comes

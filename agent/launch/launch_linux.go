@@ -258,11 +258,11 @@ func (j *Job) prepare(p *Plan) error {
 	return j.complete(p)
 }
 
-// complete chooses processors for the job and records them in its directory before another job can
-// choose.
+// complete chooses processors and GPUs for the job and records them in its directory before another
+// job can choose.
 func (j *Job) complete(p *Plan) error {
 	d := j.Description
-	if p.Cores != nil {
+	if p.Cores != nil || p.choice != nil {
 		unlock, err := j.spool.LockJobs()
 		if err != nil {
 			return err
@@ -278,6 +278,9 @@ func (j *Job) complete(p *Plan) error {
 		d.Trusted = append(d.Trusted, "SGE_BINDING")
 	}
 	sayTrusted(d, b.variables...)
+	if err := p.chooseGPUs(j.spool, b.affinity.Mems); err != nil {
+		return err
+	}
 	j.giveGPUs(p)
 	return j.finish(jobdir.CreateOptions{
 		Hosts:  p.hosts(b.cores.HostfileColumn()),
@@ -294,7 +297,8 @@ func (j *Job) finish(o jobdir.CreateOptions) error {
 		}
 	}
 	failpoint.At("launch-group")
-	if j.own.unbound, j.own.notes = j.Unbound, j.Notes; j.Unbound != "" || len(j.Notes) > 0 {
+	j.own.unbound, j.own.notes = j.Unbound, j.Notes
+	if j.Unbound != "" || len(j.Notes) > 0 || len(j.own.gpus) > 0 || len(j.own.deny) > 0 {
 		if err := j.Dir.WriteFile(fileOwn, j.own.format()); err != nil {
 			return err
 		}

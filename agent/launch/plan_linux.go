@@ -39,6 +39,10 @@ type Plan struct {
 	// to the job, and UnfilteredEnv if it does not.
 	Deny                       []cgroup.Device
 	FilteredEnv, UnfilteredEnv []string
+	// choice replaces these four once the directory of the job is made; nil for a job whose GPUs are
+	// known. It does not go to another process: masters that only count GPUs have agents of one
+	// process.
+	choice *gpuChoice
 
 	// Aside says that TMPDIR is made under another name first: without root's rights.
 	Aside bool

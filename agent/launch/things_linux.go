@@ -24,19 +24,27 @@ func (o *Assignment) CheckThings() error {
 	if !o.GPUs.Numbered() {
 		return nil
 	}
-	if lacking := o.GPUs.Lacking(o.Things[GPUMap]); len(lacking) > 0 {
+	if lacking := o.GPUs.Lacking(o.Things[o.gpuMap()]); len(lacking) > 0 {
 		return fmt.Errorf("this host does not offer GPU %s, which the job has been given", strings.Join(lacking, ", "))
 	}
 	return nil
 }
 
+// gpuMap returns the complex with which the master gives jobs GPUs.
+func (o *Assignment) gpuMap() string {
+	if o.GPUComplex != "" {
+		return o.GPUComplex
+	}
+	return GPUMap
+}
+
 // planThings tells the job which things of resource maps it has got on this host, and plans which
 // GPUs it may not open.
 func (o *Assignment) planThings(p *Plan) {
-	ids := o.Things[GPUMap]
-	p.GPUs = slices.Clone(ids)
-	for _, n := range o.GPUs.Denied(ids) {
-		p.Deny = append(p.Deny, cgroup.Device{Major: int64(n.Major), Minor: int64(n.Minor)})
+	if o.GPUCount > 0 {
+		p.choice = &gpuChoice{o.GPUCount, o.GPUComplex, o.GPUs}
+	} else {
+		p.setGPUs(o.GPUs, o.Things[o.gpuMap()])
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Things)) {
 		sayTrusted(p.Description, thingPrefix+name+"="+strings.Join(o.Things[name], " "))
@@ -46,8 +54,16 @@ func (o *Assignment) planThings(p *Plan) {
 			sayTrusted(p.Description, thingPrefix+name+"="+strconv.FormatFloat(o.Amounts[name], 'f', 6, 64))
 		}
 	}
-	if len(o.GPUs.Offered()) > 0 {
-		p.FilteredEnv, p.UnfilteredEnv = o.GPUs.Environment(ids, true), o.GPUs.Environment(ids, false)
+}
+
+// setGPUs plans that a job has some of the GPUs of a host, and no others.
+func (p *Plan) setGPUs(of *gpu.Inventory, ids []string) {
+	p.GPUs, p.Deny = slices.Clone(ids), nil
+	for _, n := range of.Denied(ids) {
+		p.Deny = append(p.Deny, cgroup.Device{Major: int64(n.Major), Minor: int64(n.Minor)})
+	}
+	if len(of.Offered()) > 0 {
+		p.FilteredEnv, p.UnfilteredEnv = of.Environment(ids, true), of.Environment(ids, false)
 	}
 }
 

@@ -1,0 +1,115 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/topology"
+)
+
+// gpuChoice is what a job wants of the GPUs of a host whose master counts GPUs, but does not name
+// them.
+type gpuChoice struct {
+	count     int
+	complex   string // the consumable
+	inventory *gpu.Inventory
+}
+
+// GPUError is why a host cannot give a job the GPUs that its master has granted.
+type GPUError struct {
+	Complex         string
+	Want            int
+	Offered, Others int // GPUs that the host offers, and those of them that other jobs have
+}
+
+func (e *GPUError) Error() string {
+	return fmt.Sprintf("the job was granted %s=%d, but this host offers %d GPUs, and other jobs have %d of them: complex_values of the host counts too many",
+		e.Complex, e.Want, e.Offered, e.Others)
+}
+
+// chooseGPUs chooses GPUs for a job whose master has granted it a number of them, among those that no
+// other job of the spool area has. Those on the memory nodes near the job's cores come first. The
+// caller holds Spool.LockJobs for as long as the job has no directory.
+func (p *Plan) chooseGPUs(spool *jobdir.Spool, near topology.CPUSet) error {
+	if p.choice == nil {
+		return nil
+	}
+	used, err := gpusInUse(spool, p.Description.Host)
+	if err != nil {
+		return fmt.Errorf("cannot find out which GPUs are in use: %w", err)
+	}
+	offered := p.choice.inventory.Offered()
+	free := slices.DeleteFunc(slices.Clone(offered), func(g gpu.GPU) bool { return used[g.ID] })
+	if len(free) < p.choice.count {
+		return &GPUError{p.choice.complex, p.choice.count, len(offered), len(offered) - len(free)}
+	}
+	far := func(g gpu.GPU) int {
+		if g.NUMA >= 0 && near.Contains(g.NUMA) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(free, func(a, b gpu.GPU) int { return far(a) - far(b) })
+	var ids []string
+	for _, g := range free[:p.choice.count] {
+		ids = append(ids, g.ID)
+	}
+	slices.Sort(ids)
+	p.setGPUs(p.choice.inventory, ids)
+	sayTrusted(p.Description, thingPrefix+p.choice.complex+"="+strings.Join(ids, " "))
+	return nil
+}
+
+// gpusInUse returns the numbers of the GPUs that belong to a job on this host that has not ended.
+func gpusInUse(spool *jobdir.Spool, host string) (map[string]bool, error) {
+	used := map[string]bool{}
+	ids, err := spool.Jobs()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		of, err := gpusOf(spool, id, host)
+		if err != nil {
+			return nil, fmt.Errorf("job %s: %w", id, err)
+		}
+		for _, n := range of {
+			used[n] = true
+		}
+	}
+	return used, nil
+}
+
+// gpusOf returns the numbers of the GPUs of a job, none if it has ended.
+func gpusOf(spool *jobdir.Spool, id job.ID, host string) ([]string, error) {
+	dir, err := spool.Open(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // removed meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	if _, ended, err := dir.ExitStatus(); err == nil && ended || abandoned(dir) {
+		return nil, nil
+	}
+	known, err := readOwn(dir)
+	if err != nil || known == nil || len(known.gpus) == 0 {
+		return nil, err
+	}
+	d, err := dir.Description()
+	switch {
+	case errors.Is(err, jobdir.ErrIncomplete):
+		return nil, nil // of a job that is given none: those are made one at a time
+	case err != nil:
+		return nil, err
+	case !strings.EqualFold(d.Host, host): // a spool directory that hosts share
+		return nil, nil
+	}
+	return known.gpus, nil
+}
