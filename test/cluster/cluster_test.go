@@ -87,6 +87,17 @@ func start(t *testing.T, cfg gridengine.Config) *cell {
 	return c
 }
 
+// series returns the series of releases of sge_qmaster: "8.1", "9.0" or "9.1".
+func (c *cell) series() string {
+	c.Helper()
+	first, _, _ := strings.Cut(c.root("qstat", "-help"), "\n")
+	version := regexp.MustCompile(`[0-9]+\.[0-9]+`).FindString(first)
+	if version == "" {
+		c.Fatalf("qstat -help begins with %q", first)
+	}
+	return version
+}
+
 // queue makes a queue on all hosts of the cell.
 func (c *cell) queue(name string, attributes map[string]string) {
 	c.Helper()
@@ -148,6 +159,9 @@ func (c *cell) anotherAgent(options ...string) {
 func (c *cell) script(name, text string) string {
 	c.Helper()
 	path := "/home/alice/" + name
+	if root := os.Getenv(testenv.OCSEnv); root != "" { // in PATH of jobs is Debian's
+		text = "PATH=" + root + "/bin/lx-amd64:$PATH\n" + text
+	}
 	if err := c.AddFile(path, "#!/bin/sh\n"+text, 0o755); err != nil {
 		c.Fatal(err)
 	}

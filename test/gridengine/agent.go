@@ -30,8 +30,7 @@ func (c *Cell) StartAgent(env ...string) error {
 				return false, errors.New("it has ended: " + c.AgentLog())
 			}
 		}
-		out, err := c.Root("qhost", "-h", c.Host, "-F", "load_avg")
-		return err == nil && strings.Contains(out, "hl:load_avg"), err
+		return c.reportsLoad(c.Host)
 	})
 }
 

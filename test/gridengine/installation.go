@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/execd-project/execd/internal/testenv"
 )
@@ -75,6 +76,19 @@ worker_threads 2
 reader_threads 2
 scheduler_threads 1
 `, nil
+}
+
+// reportsLoad reports whether the load of a host is known to the master. Open Cluster Scheduler gives it
+// as many slots as it has processors, when it registers first: all of them are the queues' here.
+func (c *Cell) reportsLoad(host string) (bool, error) {
+	out, err := c.Root("qhost", "-h", host, "-F", "load_avg")
+	if err != nil || !strings.Contains(out, "hl:load_avg") {
+		return false, err
+	}
+	if c.install.root != "" {
+		_, err = c.Root("qconf", "-mattr", "exechost", "complex_values", "slots=1000", host)
+	}
+	return err == nil, err
 }
 
 // configuration returns the global configuration of a new cell, sge_conf(5).

@@ -75,8 +75,7 @@ func (c *Cell) StartNode(node string, agent bool) error {
 		return err
 	}
 	return c.Poll(startDeadline, "the daemon of "+node+" has reported its load", func() (bool, error) {
-		out, err := c.Root("qhost", "-h", node, "-F", "load_avg")
-		return err == nil && strings.Contains(out, "hl:load_avg"), err
+		return c.reportsLoad(node)
 	})
 }
 
