@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -113,7 +114,7 @@ func changes(c *cell) {
 		waits := c.qsub("-q", "all.q", "-h", "-o", "/dev/null", "-j", "y", "-b", "y", "/bin/true")
 		for _, job := range []int{runs, waits} {
 			c.alice("qalter", "-p", "-100", strconv.Itoa(job))
-			if out := c.root("qstat", "-j", strconv.Itoa(job)); !strings.Contains(out, "priority:                   -100") {
+			if out := c.root("qstat", "-j", strconv.Itoa(job)); !regexp.MustCompile(`(?m)^priority: +-100$`).MatchString(out) {
 				c.Errorf("qstat -j says\n%s", out)
 			}
 		}
