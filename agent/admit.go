@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// booking returns what a start takes of this host. Requests that the booking does not need are left
-// out, so that it can be stored.
+// booking returns the booking of a start on this host. Requests that the booking does not need are
+// left out, so that it can be stored.
 func (a *Agent) booking(s *Start) *admission.Booking {
 	request := *s.Request
 	request.Script, request.Env, request.Context, request.Args = nil, nil, nil, nil

@@ -106,7 +106,7 @@ func (f *finished) end() {
 	f.close()
 }
 
-// close closes the file. writing is held.
+// close closes the file. The caller holds writing.
 func (f *finished) close() {
 	if f.log != nil {
 		_ = f.log.Close()

@@ -154,7 +154,7 @@ func (j *journal) setTurn(what string, t Sequence) error {
 	return j.keepTurns()
 }
 
-// keepTurns writes down the turns. writing is held.
+// keepTurns writes down the turns. The caller holds writing.
 func (j *journal) keepTurns() error {
 	j.mu.Lock()
 	b, err := json.Marshal(j.turns)

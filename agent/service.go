@@ -25,7 +25,7 @@ type starts struct {
 	pause  time.Duration // before the last trial of a host out of service
 }
 
-// whyOut returns why the host is out of service, nil if it is in service.
+// whyOut returns the reason why the host is out of service, or nil.
 func (s *starts) whyOut() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,7 @@ func (s *settings) refuse(err error) {
 	s.err = err
 }
 
-// refused returns why the last configuration cannot be used, nil if it is in use.
+// refused returns the error of the last configuration if it cannot be used, or nil.
 func (s *settings) refused() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ func (n *number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// notUnicode is what encoding/json makes of a byte that belongs to no character. The
+// notUnicode is the replacement of encoding/json for a byte that belongs to no character. The
 // character itself is never written so.
 var notUnicode = []byte(`\ufffd`)
 

@@ -13,10 +13,10 @@ import (
 // ignored.
 const recordVersion = 1
 
-// record is what is kept under a key.
+// record is the stored value of a key.
 type record interface{ header() *recordHeader }
 
-// recordHeader is what all records begin with.
+// recordHeader is the common beginning of all records.
 type recordHeader struct {
 	Version int `json:"v"`
 	// Bytes says that the texts of the record are not Unicode: each of their characters
@@ -119,7 +119,7 @@ type endingRecord struct {
 	Text string `json:"text"`
 }
 
-// requestRecord is what was asked for, without the script.
+// requestRecord is a request without the script.
 type requestRecord struct {
 	recordHeader
 	Request *requestFields `json:"request"`
@@ -206,7 +206,7 @@ type runRecord struct {
 	// Suspended are the reasons that do not follow from the states of queues: user,
 	// threshold, slotwise.
 	Suspended []string `json:"suspended,omitempty"`
-	// Frozen is what the task was started with, where the job was altered since.
+	// Frozen holds the values with which the task was started, if the job was altered since.
 	Frozen *frozenRecord `json:"frozen,omitempty"`
 }
 
@@ -237,7 +237,7 @@ type frozenRecord struct {
 	Override  number          `json:"override,omitempty"`
 }
 
-// usageRecord is what a task that has ended has used and that is not booked yet.
+// usageRecord is the usage of a finished task that has not been booked yet.
 type usageRecord struct {
 	recordHeader
 	User    string         `json:"user"`

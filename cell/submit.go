@@ -43,9 +43,9 @@ func (c *Cell) SubmitAs(now int64, by Caller, r *submit.Request, number uint32) 
 	return c.done(a), nil
 }
 
-// Examine is what Submit does before it takes a job in, for the request as it is before
-// somebody verifies it (sge_conf(5), jsv_url). The answer has the number for SubmitAs, or 0
-// where all is done.
+// Examine makes the checks of Submit before it accepts a job, for the request as it is before
+// somebody verifies it (sge_conf(5), jsv_url). The answer has the number for SubmitAs, or 0 where
+// all is done.
 func (c *Cell) Examine(now int64, by Caller, r *submit.Request) (*Answer, error) {
 	c.tick(now)
 	_, a, err := c.prepare(now, by, r, c.TakeNumber())
@@ -343,7 +343,7 @@ func (c *Cell) admit(now int64, by Caller, j *Job) error {
 	return c.admitSize(j)
 }
 
-// requests are what the scheduler matches.
+// requests returns the requests that the scheduler matches.
 func (j *Job) requests() *scheduler.Requests {
 	return requests.Of(j.Owner(), j.Group, j.Project, j.asked)
 }

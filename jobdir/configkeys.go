@@ -320,7 +320,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// mostLines is what fits into a window size (ioctl_tty(2), struct winsize).
+// mostLines is the largest value of a window size (ioctl_tty(2), struct winsize).
 const mostLines = 1<<16 - 1
 
 // getTerminal returns the size, ROWSxCOLS.

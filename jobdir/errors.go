@@ -13,7 +13,7 @@ var ErrExists = errors.New("the job directory exists already")
 // maker was interrupted, nothing has been started from it.
 var ErrIncomplete = errors.New("the job directory has no config file: it was never finished")
 
-// SyntaxError is what is wrong with a file of a job directory.
+// SyntaxError is an error in a file of a job directory.
 type SyntaxError struct {
 	File    string
 	Line    int    // from 1; 0 when the file as a whole is meant

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Online is what a running job has used so far: the content of the file
-// usage_online, which the supervisor writes when it has looked and found something
-// new, a second after the job's start at the earliest and then less and less often.
+// Online is the usage of a running job so far: the content of the file usage_online, which the
+// supervisor writes when it has looked and found something new, a second after the job's start at
+// the earliest and then less and less often.
 type Online struct {
 	At        time.Time // when it looked
 	Wallclock float64   // seconds

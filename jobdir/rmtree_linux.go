@@ -127,7 +127,7 @@ func (r *remover) empty(base, level int) error {
 	}
 }
 
-// leftError is what is left, and why.
+// leftError names the files that are left, and the reason.
 type leftError struct {
 	path string
 	err  error

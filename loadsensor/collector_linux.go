@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/loadsensor/external"
 )
 
-// Settings are what may change while reports are made.
+// Settings are the settings that may change while reports are made.
 type Settings struct {
 	Interval time.Duration // load_report_time of sge_conf(5); 0 is DefaultInterval
 	// Sensors is load_sensor of sge_conf(5): absolute paths without arguments.
@@ -59,7 +59,7 @@ const (
 	DefaultPatience = 5 * time.Second
 )
 
-// Status is what is known at the moment.
+// Status is the status of a collector and of its sensors.
 type Status struct {
 	Host         string            `json:"host"`
 	Interval     time.Duration     `json:"interval_ns"`
@@ -179,7 +179,7 @@ func (c *Collector) Configure(s Settings) error {
 	return nil
 }
 
-// Status returns the status of the collector and of its sensors.
+// Status is the current status.
 func (c *Collector) Status() Status {
 	c.mu.Lock()
 	st, sensors, values := c.status, c.sensors, c.values

@@ -27,7 +27,7 @@ type Value struct {
 	Source string    `json:"source,omitempty"` // path of the load sensor; empty for what is built in
 }
 
-// Report is what a host has to say at one time.
+// Report holds the load values of a host at one time.
 type Report struct {
 	Number uint64    `json:"number"` // the first is 1; for Ack
 	Time   time.Time `json:"time"`
@@ -44,8 +44,8 @@ type book struct {
 	sent   map[Key]Value // by the last report
 	known  map[Key]Value // acknowledged; nil for nothing
 	acked  uint64
-	// doubtful is what the reports since then were about. They may have arrived or
-	// not, so that it is told again even if it is as it was.
+	// doubtful holds the values in the reports since then. They may have arrived or not, so that it
+	// is told again even if it is as it was.
 	doubtful map[Key]bool
 }
 

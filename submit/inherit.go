@@ -1,7 +1,7 @@
 package submit
 
-// Task is what qrsh -inherit asks for: a task of the parallel job that it is called in.
-// Of its other options only -v, -V and -nostdin count (sge_submit(1), -inherit).
+// Task is the request of qrsh -inherit: a task of the parallel job that it is called in. Of its
+// other options only -v, -V and -nostdin count (sge_submit(1), -inherit).
 type Task struct {
 	Host string   // "" where none is named
 	Args []string // the command

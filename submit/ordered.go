@@ -18,7 +18,7 @@ type entry[V any] struct {
 // variables are variables by their names.
 type variables = ordered[string, Variable]
 
-// resourceKey is what there is one request for.
+// resourceKey identifies a resource that can have one request.
 type resourceKey struct {
 	name string
 	soft bool

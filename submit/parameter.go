@@ -15,7 +15,7 @@ import (
 // jsv_script_interface(3)).
 type Parameter struct{ Name, Value string }
 
-// Submitter is who submits a job, and how, as a verifier is told.
+// Submitter describes the submitting user and the submission for a verifier.
 type Submitter struct {
 	Context           string // client, or server
 	Command           string // qsub, ...; for a server that, qmaster
@@ -23,8 +23,8 @@ type Submitter struct {
 	Job               uint32 // its number, 0 where it has none yet
 }
 
-// Parameters returns the parameters of a job, in the order in which the original has them.
-// Times are what they are; the original has the month before that in a and dl.
+// Parameters returns the parameters of a job, in the order in which the original has them. Times
+// are correct; Grid Engine puts the previous month into a and dl.
 func (r *Request) Parameters(by Submitter) []Parameter {
 	p := &parameters{}
 	p.add("VERSION", "1.0")

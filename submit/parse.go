@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Input is what Parse reads.
+// Input is the input of Parse.
 type Input struct {
 	Args []string // the command line, without the name of the command
 	// RequestFiles are the default request files that exist, the one of the

@@ -48,7 +48,7 @@ func ParsePaths(s string) ([]HostPath, error) {
 	return list, nil
 }
 
-// PathVars is what the paths of a job can refer to when it starts.
+// PathVars holds the values that the paths of a job can refer to when it starts.
 type PathVars struct {
 	// Home is the home directory of the job's owner on this host, for ~ and $HOME. "~user" is one that
 	// nobody has looked up: paths below it count as absolute.

@@ -24,20 +24,20 @@ type Book struct {
 	jobs     map[job.ID]*entry
 }
 
-// topologyText are the cores of the host, as m_topology and m_topology_inuse have them.
+// topologyText holds the cores of the host, in the form of m_topology and m_topology_inuse.
 type topologyText struct{ all, inUse string }
 
 // entry is a job that is booked.
 type entry struct {
 	Booking
 	run *scheduler.Running
-	// incomplete is set where the configuration does not have all that the job uses.
+	// incomplete is set if the configuration lacks an object that the job uses.
 	incomplete bool
 }
 
 // world is a configuration with the usage under it.
 type world struct {
-	host    string // as the configuration calls it
+	host    string // its name in the configuration
 	cluster *qconf.Cluster
 	model   *scheduler.Model
 	state   *scheduler.State
@@ -47,7 +47,7 @@ type world struct {
 // configuration; the objects concerned are not used. If the configuration names no host at all,
 // each queue is on this host.
 //
-// Until SetLoad says the load of the host, nothing is admitted.
+// Before the first SetLoad, no job is admitted.
 func New(cluster *qconf.Cluster, host string) (b *Book, problems []error) {
 	b = &Book{status: map[string]scheduler.Status{}, jobs: map[job.ID]*entry{}}
 	b.world, problems = newWorld(cluster, host, nil)

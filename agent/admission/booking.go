@@ -39,7 +39,7 @@ type Booking struct {
 type Grant struct {
 	Queue string `json:"queue"`
 	Slots int    `json:"slots"`
-	// Names are the things of resource maps that the job has got, by complex.
+	// Names are the elements of resource maps that the job has got, by complex.
 	Names map[string][]string `json:"names,omitempty"`
 	// Cores are the cores assigned to the job, in the first grant; empty if this host chooses them.
 	// They are booked only if the scheduler considers cores (sched_conf(5), BINDING_AWARE).
@@ -82,7 +82,7 @@ func (b *Booking) check() error {
 	return nil
 }
 
-// running returns a job as the scheduler sees it.
+// running converts a booking into a running task of the scheduler.
 func (w *world) running(b *Booking, c *scheduler.Category, pe scheduler.PEID) (*scheduler.Running, error) {
 	r := &scheduler.Running{
 		Job:  &scheduler.Job{ID: uint32(b.ID.Job), Category: c, Owner: b.Owner},
@@ -128,9 +128,10 @@ func (w *world) environment(b *Booking) (scheduler.PEID, bool) {
 	return scheduler.None, false
 }
 
-// kept returns what can be booked of a job that already has its place. Requested queues may have
-// been removed since. If something else was removed, kept returns an error that says so and books
-// the remaining requests. c is nil if no category can be made of them.
+// kept returns the category and the environment with which a job is booked that already has its
+// place. Requested queues may have been removed since. If something else was removed, kept returns
+// an error that says so and books the remaining requests. c is nil if no category can be made of
+// them.
 func (w *world) kept(b *Booking) (c *scheduler.Category, pe scheduler.PEID, gone error) {
 	c, pe, gone = w.asked(b)
 	if gone == nil {

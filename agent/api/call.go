@@ -32,8 +32,8 @@ func (c *Client) call(ctx context.Context, method Method, in, out any, again boo
 // request makes a call and retries it while the agent cannot be reached. An answer is final, unless
 // the agent refused the call for lack of a free connection.
 //
-// A call may be made twice, if the answer to the first got lost. All methods are idempotent but the
-// orders usr1 and usr2: for these again is false unless calls are numbered.
+// A call may be made twice, if the answer to the first got lost. All methods are idempotent except
+// the orders usr1 and usr2: for these again is false unless calls are numbered.
 func (c *Client) request(ctx context.Context, path string, in, out any, again bool) error {
 	body, err := json.Marshal(in)
 	if err != nil {

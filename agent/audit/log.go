@@ -310,7 +310,7 @@ func (l *Log) append() error {
 	return fmt.Errorf("cannot write to the audit log %s: %w", l.options.Path, err)
 }
 
-// follow opens the file again if it was moved away (logrotate(8)). mu is held.
+// follow opens the file again if it was moved away (logrotate(8)). The caller holds mu.
 func (l *Log) follow() error {
 	if l.file == nil {
 		return l.open()

@@ -10,10 +10,10 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// service is what sge_qmaster knows of the service of this host. Its protocol has no message for a
-// host that takes no jobs. But a job that is refused can put its queue instance into error state,
-// which qstat -explain E shows and in which the instance gets no more jobs. When the host takes
-// jobs again, the link clears this error state.
+// service tracks the error states by which sge_qmaster learns that this host takes no jobs. Its
+// protocol has no message for a host that takes no jobs. But a job that is refused can put its
+// queue instance into error state, which qstat -explain E shows and in which the instance gets no
+// more jobs. When the host takes jobs again, the link clears this error state.
 type service struct {
 	draining string          // why the host takes no jobs; empty if it does
 	failed   map[string]bool // queue instances in error state, which sge_qmaster has acknowledged

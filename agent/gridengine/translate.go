@@ -444,8 +444,8 @@ func grantedBindingOf(j *message.Delivery, task *message.Task, s *surroundings) 
 // mostGranted bounds how often a job may have an id of a resource map on a host.
 const mostGranted = 1 << 16
 
-// grantedOf returns what the job has got on this host: ids of resource maps, and amounts of other
-// resources. The original takes the last of several hosts.
+// grantedOf returns the granted resources of the job on this host: ids of resource maps, and
+// amounts of other resources. The original takes the last of several hosts.
 func grantedOf(task *message.Task, s *surroundings) (things map[string][]string, amounts map[string]float64, err error) {
 	for _, r := range task.Resources {
 		if r.Host != "" && !s.same(r.Host, s.host) {

@@ -5,8 +5,9 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// advice returns what to request next time after a job has run out of memory; empty for other jobs.
-// The job was stopped at its limit, so what it needs is not known: the advice is half as much again.
+// advice returns a suggestion for the next request after a job has run out of memory; empty for
+// other jobs. The job was stopped at its limit, so what it needs is not known: the advice is half
+// as much again.
 func advice(o *job.Outcome, d *job.Description) string {
 	if o.Limit == nil || o.Failed != job.FailedLimit {
 		return ""

@@ -76,7 +76,8 @@ type Assignment struct {
 	Devices []string
 	// Things are the things of resource maps that the job has got on this host, by complex.
 	Things map[string][]string
-	// Amounts are what it has got of other consumables for the whole job, of masters that tell this.
+	// Amounts are the granted amounts of other consumables for the whole job, if the master sends
+	// them.
 	Amounts map[string]float64
 	// GrantedBinding is the binding that the master has chosen; nil where this host chooses.
 	GrantedBinding *GrantedBinding
@@ -127,7 +128,7 @@ type Interactive struct {
 	Awaited bool
 }
 
-// GrantedBinding is what a master has chosen of the processors of this host.
+// GrantedBinding holds the processors of this host that a master has chosen.
 type GrantedBinding struct {
 	Instance binding.Instance
 	// Trees are as topology.Topology.Marked takes them; none for no binding.

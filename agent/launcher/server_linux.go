@@ -192,7 +192,7 @@ func (s *Server) answer(ctx context.Context, c *conn, o *received) {
 	}
 }
 
-// descriptorUser is what has the descriptor that goes with an answer: a directory, or a connection.
+// descriptorUser owns the descriptor that is sent with an answer: a directory, or a connection.
 type descriptorUser interface {
 	Use(func(fd int) error) error
 }

@@ -68,14 +68,15 @@ type Amendment struct {
 	Submission *submission.Submission
 }
 
-// Amended is what the user has told the launcher about such a job.
+// Amended is the user's statement about such a job to the launcher.
 type Amended struct {
 	Job uint32 // that of the Amendment
 	Confirmation
 }
 
-// Amend returns what a submission becomes by a command line: a change by qalter, a copy by qresub. It returns nil for
-// a line that has no such effect: what is wrong with it is for Run to say.
+// Amend returns the submission after a change by a command line: a change by qalter, a copy by
+// qresub. It returns nil for a line that has no such effect: what is wrong with it is for Run to
+// say.
 func Amend(in *Input, was *submission.Submission) *submission.Submission {
 	next := *was
 	switch in.Name {

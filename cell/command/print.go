@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// output is what a command prints. Most of it users have chosen, and somebody else reads it: each
-// way to add to it escapes that (package printable).
+// output is the output of a command. Users have chosen most of its text, and other users read it:
+// each way to add to it escapes that (package printable).
 type output struct{ text strings.Builder }
 
 // line adds a line: a format of ours, whose arguments are escaped.

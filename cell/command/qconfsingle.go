@@ -200,7 +200,7 @@ func (x *call) showConf(g *given) {
 	}
 }
 
-// confHost reports whether a host may have a configuration, and says so if not.
+// confHost reports whether a host may have a configuration, and prints an error if not.
 func (x *call) confHost(name string) bool {
 	if qconf.SameHost(name, x.hostName()) {
 		return true

@@ -23,7 +23,7 @@ var tasksOption = option{name: "-t", args: "task_id_range", values: 1, operand: 
 func (x *call) qdel() {
 	_, err := parse(x.self.all(), x.in.Args)
 	if e, ok := errors.AsType[*optionError](err); ok && !e.missing {
-		// An option that is none is a job that is none (tested).
+		// An unknown option counts as a job that does not exist (tested).
 		x.say("The job %s of user(s) %s does not exist", e.word, x.in.By.User)
 		x.result.Exit = 1
 		x.hint(e)
@@ -91,7 +91,7 @@ func (x *call) jobs(operands []string) ([]submit.JobRange, bool) {
 	return nil, false
 }
 
-// badJobs says that a list of jobs cannot be read.
+// badJobs prints an error about an invalid list of jobs.
 func (x *call) badJobs(e *submit.Error) {
 	const identifier = "ERROR! %q is an invalid job-task identifier"
 	switch {

@@ -70,5 +70,5 @@ func (x *call) hold(letters string) {
 	}
 }
 
-// submitComplaint is that of the commands which, in the original, are one with qalter.
+// submitComplaint is for the commands that are the same program as qalter in Grid Engine.
 var submitComplaint = complaint{prefix: "qalter: ", exit: exitUsage}

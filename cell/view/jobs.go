@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// Jobs returns all jobs that have not left, by their numbers.
+// Jobs returns all jobs in the queue, sorted by number.
 func (v *View) Jobs() []qstat.Job {
 	var jobs []qstat.Job
 	for _, j := range v.cell.Jobs() {
@@ -37,7 +37,8 @@ func (v *View) Job(j *cell.Job) qstat.Job {
 	return s
 }
 
-// Finished returns the jobs that have left last, in the order in which they did (qstat(1), -s z).
+// Finished returns the jobs that left the queue most recently, in the order of their ends
+// (qstat(1), -s z).
 func (v *View) Finished() []qstat.Job {
 	var jobs []qstat.Job
 	for _, f := range v.cell.Finished() {
@@ -260,7 +261,7 @@ func (v *View) SchedulingInfo(j *cell.Job) []qstat.Reason {
 	return list
 }
 
-// Pending reports whether a task of a job waits.
+// Pending reports whether a task of a job is pending.
 func Pending(j *cell.Job) bool {
 	if !j.Waiting.IsEmpty() {
 		return true
@@ -273,7 +274,7 @@ func Pending(j *cell.Job) bool {
 	return false
 }
 
-// held reports whether all tasks that wait are held.
+// held reports whether all pending tasks are held.
 func held(j *cell.Job) bool {
 	if !j.Waiting.IsEmpty() && j.Holds == 0 {
 		return false
@@ -286,13 +287,13 @@ func held(j *cell.Job) bool {
 	return true
 }
 
-// partlyHeld reports whether a task that waits is held.
+// partlyHeld reports whether a pending task is held.
 func partlyHeld(j *cell.Job) bool {
 	return !j.Waiting.IsEmpty() && j.Holds != 0 ||
 		slices.ContainsFunc(j.Tasks(), func(t *cell.Task) bool { return t.Running() == nil && t.Holds != 0 })
 }
 
-// inError reports whether a task that waits is in error state, and none that is not.
+// inError reports whether there are pending tasks and all of them are in error state.
 func inError(j *cell.Job) bool {
 	found := false
 	for _, t := range j.Tasks() {

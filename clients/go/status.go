@@ -170,7 +170,7 @@ func (s *Status) Succeeded() bool {
 	return s.Phase == Finished && len(last) > 0
 }
 
-// Usage is what a task has used so far.
+// Usage is the usage of a task so far.
 type Usage struct {
 	Task    int           // 0 if the job is not an array job
 	CPU     time.Duration // processor time
@@ -182,8 +182,7 @@ type Usage struct {
 // usageLine is a line of qstat -j.
 var usageLine = regexp.MustCompile(`(?m)^usage +([0-9]+): +(.*)$`)
 
-// Usage returns the usage of the tasks of a job: of its unfinished tasks (qstat -j) while it has
-// any, otherwise of all tasks (qacct -j). The error wraps ErrUnknownJob if there is no such job.
+// Usage is the usage of a task so far. The error wraps ErrUnknownJob if there is no such job.
 func (c *Client) Usage(ctx context.Context, job int) ([]Usage, error) {
 	status, err := c.Status(ctx, job)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// agent is what the master knows of a host, and what it has to tell it.
+// agent is the master's state of a host, with the orders that it has to send.
 type agent struct {
 	host   string // as the configuration spells it
 	client *api.Client

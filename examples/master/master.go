@@ -37,7 +37,7 @@ type master struct {
 	err      error // why the master ends
 }
 
-// submission is what a job was submitted with: agents read it as the cell did.
+// submission is the command line and the script of a job: agents read it as the cell did.
 type submission struct {
 	command   []string
 	script    string

@@ -25,7 +25,7 @@ func tasksOf(r *submit.Request) string {
 	return ""
 }
 
-// part is what an agent has of a job whose master task is elsewhere.
+// part is the part of a job on an agent whose master task is elsewhere.
 type part struct {
 	on  *agent
 	key string // of the start

@@ -5,7 +5,7 @@
 // Such characters are shown in hexadecimal, bytes as \x1b and characters as \u202e:
 //
 //   - C0 and DEL, among them tabs and line breaks;
-//   - C1, which are single bytes in no UTF-8 and U+0080 to U+009F in UTF-8;
+//   - C1, which are U+0080 to U+009F in UTF-8, and single bytes in other encodings;
 //   - the bidirectional controls of Unicode, and its separators of lines and paragraphs;
 //   - bytes that are not UTF-8.
 //
@@ -158,7 +158,7 @@ func Special(r rune) bool {
 	switch {
 	case r < ' ' || r >= 0x7f && r <= 0x9f:
 		return true
-	case r < 0x61c: // the first one of the others
+	case r < 0x61c: // the first of the other special characters
 		return false
 	}
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'

@@ -22,8 +22,8 @@ func Processors(text string) (topology.CPUSet, error) {
 	return cpus, nil
 }
 
-// Affinity is what a job is restricted to, be it by sched_setaffinity(2) or by a
-// cpuset. The zero value is no restriction.
+// Affinity holds the processors and memory nodes to which a job is restricted, be it by
+// sched_setaffinity(2) or by a cpuset. The zero value is no restriction.
 type Affinity struct {
 	CPUs topology.CPUSet
 	// Mems are the memory nodes of CPUs; empty where nothing is known and

@@ -4,7 +4,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Limits are what the group of a job enforces. The zero value limits nothing.
+// Limits are the limits that the group of a job enforces. The zero value limits nothing.
 type Limits struct {
 	// RSS is h_rss of the whole job: RAM, in bytes. The kernel swaps out what is
 	// above, where there is swap, and kills when it cannot.

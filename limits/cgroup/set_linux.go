@@ -13,9 +13,9 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// set writes the limits, as far as the host has the features for them. What it
-// has not must not even be tried: the library opens files with O_CREAT, and EACCES,
-// which is what that gives, says nothing.
+// set writes the limits for which the host has the features. It must not try the
+// others: the library opens files with O_CREAT, which then fails with EACCES, an
+// error that does not tell the cause.
 func (g *Group) set(l *Limits) error {
 	for _, i := range g.used {
 		if h := &g.system.Hierarchies[i]; h.Unified {

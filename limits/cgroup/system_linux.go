@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// System is what control groups can do for jobs of this process on this host.
+// System describes the control groups of this host that this process can use for jobs.
 type System struct {
 	Version     Version
 	Hierarchies []Hierarchy

@@ -14,8 +14,8 @@ import (
 	"github.com/containerd/cgroups/v3/cgroup2"
 )
 
-// Usage is what all processes of a group have used so far, those that have ended
-// included. What the host does not count is 0.
+// Usage is the usage of all processes of a group so far, those that have ended included. What the
+// host does not count is 0.
 type Usage struct {
 	CPU, User, System    time.Duration
 	Memory, Swap         uint64 // charged now, page cache included

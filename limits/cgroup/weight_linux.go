@@ -10,21 +10,19 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// The range of a weight (Limits.CPUWeight). A group that was given none has
-// DefaultWeight.
+// The range of a weight (Limits.CPUWeight). The default is DefaultWeight.
 const (
 	LeastWeight   = 1
 	DefaultWeight = 100
 	MostWeight    = 10000
 )
 
-// SetWeight changes the share of the CPUs that a living group has against others, from 1
-// to 10000. A group that is in no hierarchy in which CPUs are weighed is a
-// *group.NotSupportedError: a group cannot be entered later by processes that are
-// elsewhere already.
+// SetWeight changes the CPU weight of a group, from 1 to 10000. If the group is in no hierarchy
+// with CPU weights, the error is a *group.NotSupportedError: processes that run elsewhere cannot
+// enter such a group later.
 func (g *Group) SetWeight(weight uint64) error { return SetWeight(g.paths, weight) }
 
-// SetWeight sets the weight of a group of which only the paths are known.
+// SetWeight sets the weight of a group by its paths.
 func SetWeight(p *group.Paths, weight uint64) error {
 	if weight < LeastWeight || weight > MostWeight {
 		return fmt.Errorf("cannot give a group the weight %d: expected a number from %d to %d", weight, LeastWeight, MostWeight)
@@ -52,6 +50,6 @@ func SetWeight(p *group.Paths, weight uint64) error {
 	return &group.NotSupportedError{What: "weigh the CPUs of the group", Needs: "the controller cpu in the hierarchy of the group"}
 }
 
-// shares returns a weight as v1 has it. The defaults, 100 and 1024, correspond, and it is
-// linear.
+// shares converts a weight into shares of v1. The conversion is linear, and the defaults, 100 and
+// 1024, correspond.
 func shares(weight uint64) uint64 { return max(weight*1024/DefaultWeight, 2) }

@@ -70,7 +70,7 @@ func (e *Error) Error() string { return "cannot " + e.Op + " " + e.Path + ": " +
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// SyntaxError is what is wrong with the text of Paths.
+// SyntaxError is an error in the text of Paths.
 type SyntaxError struct {
 	Line    int // from 1
 	Problem string

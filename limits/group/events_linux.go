@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is what an event is about.
+// Kind is the kind of an event.
 type Kind int
 
 // The kinds of events.

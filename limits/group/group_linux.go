@@ -7,15 +7,14 @@ import (
 // A Group is the open group of a job.
 type Group struct {
 	paths *Paths
-	// fds are kept for what is read again and again, and for what is polled;
-	// -1 where there is none.
+	// fds are the descriptors of files that are read repeatedly or polled; -1 for none.
 	fds [NumFiles]int
 	// oom is the eventfd that v1 signals when memory runs out; -1 without.
 	oom int
 	// alarm is the eventfd of Alarm; -1 without.
 	alarm int
-	// stopped says that forks have been stopped, to kill the group, and refused what had been
-	// refused until then.
+	// stopped says that forks have been stopped in order to kill the group; refused is the number
+	// of forks refused until then.
 	stopped bool
 	refused Refusals
 	buf     [4096]byte
@@ -27,8 +26,8 @@ var kept = [...]File{
 	MemoryEvents, CgroupEvents, IOPressure,
 }
 
-// Open opens the group of a job. A file that has a path and cannot be opened is
-// an error: whoever made the group has seen it.
+// Open opens the group of a job. A file that has a path and cannot be opened is an error, because
+// it existed when the group was made.
 func Open(p *Paths) (*Group, error) {
 	g := &Group{paths: p, oom: -1, alarm: -1}
 	for f := range g.fds {
@@ -52,7 +51,7 @@ func Open(p *Paths) (*Group, error) {
 // Paths returns the paths with which the group was opened.
 func (g *Group) Paths() *Paths { return g.paths }
 
-// Close closes what the group holds open. The group itself stays.
+// Close closes the descriptors of g. The group itself stays.
 func (g *Group) Close() {
 	for f, fd := range g.fds {
 		if fd >= 0 {
@@ -74,14 +73,13 @@ func (g *Group) Close() {
 type Door struct {
 	FD   int
 	Path string
-	// Dir is a descriptor of the directory of a group of v2, for
-	// CLONE_INTO_CGROUP (clone3(2)); else -1.
+	// Dir is a descriptor of the directory of a group of v2, for CLONE_INTO_CGROUP (clone3(2));
+	// otherwise -1.
 	Dir int
 }
 
-// Doors opens the ways into the group, one per hierarchy; a process is in the
-// group when it went through all. The caller closes them, with CloseDoors, once
-// the child has been started.
+// Doors opens the group in each hierarchy; a process is in the group after it has entered all of
+// them. The caller closes them with CloseDoors after the child has been started.
 func (g *Group) Doors() ([]Door, error) {
 	var doors []Door
 	for _, dir := range g.paths.Dirs {
@@ -97,7 +95,7 @@ func (g *Group) Doors() ([]Door, error) {
 		door := Door{fd, path, -1}
 		if dir == g.paths.Unified {
 			if door.Dir, err = open(dir, unix.O_PATH|unix.O_DIRECTORY); err != nil {
-				door.Dir = -1 // the other way remains
+				door.Dir = -1 // cgroup.procs remains
 			}
 		}
 		doors = append(doors, door)

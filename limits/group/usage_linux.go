@@ -31,7 +31,7 @@ func (g *Group) CPU() (time.Duration, error) {
 
 var errNoMemory = NotSupportedError{"read the memory of the group", "the memory controller", nil}
 
-// Memory is what memory a group uses, in bytes.
+// Memory is the memory that a group uses, in bytes.
 type Memory struct {
 	RSS  uint64 // anonymous and shared memory in RAM
 	Swap uint64
@@ -70,7 +70,7 @@ func parseMemoryStat(text string) (m Memory, v1 bool) {
 	return Memory{RSS: get("anon") + get("shmem")}, false
 }
 
-// OOM is what the kernel did because memory had run out.
+// OOM is the kernel's action after memory had run out.
 type OOM struct {
 	// Kills is 0 when no process was killed. More cannot be read from it: with
 	// memory.oom.group the kernel counts its first victim twice (seen on 6.1).
@@ -204,8 +204,8 @@ func parsePressure(text string) time.Duration {
 	return 0
 }
 
-// Refusals are what the kernel has refused to a group that had as many threads as it may
-// have.
+// Refusals are the numbers of forks that the kernel has refused to a group that had as many threads
+// as it may have.
 type Refusals struct {
 	Forks uint64 // how often a further thread or process was refused
 	Limit uint64 // how many there may be; 0 if the group has no limit of its own

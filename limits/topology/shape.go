@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Shape is what a topology string says: sockets, each with its cores. The
-// string has an S per socket, a C per core and, for a core with more than one
-// thread, a T per thread: "SCTTCTT" is one socket with two cores of two
-// threads. Lower case means in use (load values m_topology and
+// Shape is the content of a topology string: sockets, each with its cores. The string has an S per
+// socket, a C per core and, for a core with more than one thread, a T per thread: "SCTTCTT" is one
+// socket with two cores of two threads. Lower case means in use (load values m_topology and
 // m_topology_inuse).
 type Shape [][]CoreShape
 

@@ -11,8 +11,8 @@ import (
 // one.
 type Reader func(path string) ([]byte, error)
 
-// Allowed is what the agent itself may use. The zero value allows everything
-// that is online.
+// Allowed holds the processors and memory nodes that the agent itself may use. The zero value
+// allows everything that is online.
 type Allowed struct {
 	CPUs CPUSet // sched_getaffinity(2), or the cpuset that jobs get; empty for all
 	Mems CPUSet // Mems_allowed_list of /proc/self/status; empty for all
@@ -134,7 +134,7 @@ func (r *sysfs) id(path string) (id int, exists bool) {
 	return int(n), true
 }
 
-// cpu is what the kernel says about one processor.
+// cpu is the kernel's description of one processor.
 type cpu struct {
 	id                        int
 	known                     bool // it has a topology

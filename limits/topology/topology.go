@@ -9,9 +9,9 @@ type Topology struct {
 	// their ids; empty where the kernel has no NUMA support or hides it.
 	Nodes []Node
 
-	// Possible is what the kernel could ever bring online, Online what it
-	// runs now. Processors that may not be used (offline, or outside of the
-	// container) are in no Core.
+	// Possible holds the processors that the kernel could ever bring online, Online the ones that
+	// it runs now. Processors that may not be used (offline, or outside of the container) are in no
+	// Core.
 	Possible, Online CPUSet
 
 	// Guessed is true where sysfs shows no topology at all, as in some

@@ -60,7 +60,7 @@ func (t Topology) Tree(read Reader) string {
 	return b.String()
 }
 
-// parts returns what a core is part of, the largest first.
+// parts returns the units that contain a core, the largest first.
 func (t Topology) parts(socket int, core Core) []part {
 	var all CPUSet
 	for _, c := range t.Sockets[socket].Cores {

@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/internal/oslite"
 )
 
-// host is what gopsutil knows of this host. It is the only file that imports it.
+// host reads the values of this host from gopsutil. No other file imports gopsutil.
 type host struct {
 	ctx    context.Context
 	online oslite.Kept // the file that lists the processors of this host; no path for none

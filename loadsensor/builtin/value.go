@@ -65,8 +65,8 @@ type Missing struct {
 	Reason string `json:"reason"`
 }
 
-// Processors is what is known about the sockets, cores and threads of the host; who
-// knows it hands it in (Options.Processors).
+// Processors describes the sockets, cores and threads of the host; who knows it hands it in
+// (Options.Processors).
 type Processors struct {
 	Sockets, Cores, Threads int
 	Topology                string // SCTTCTT; NONE where it is unknown

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
 
-// State is what a sensor is doing; see the picture in the comment of the package.
+// State is the state of a sensor; see the picture in the comment of the package.
 type State string
 
 // The states of a sensor.
@@ -19,7 +19,7 @@ const (
 	Ended   State = "ended"   // for good
 )
 
-// Status is what is known about a sensor.
+// Status is the status of a sensor.
 type Status struct {
 	Path  string    `json:"path"`
 	User  string    `json:"user,omitempty"`
@@ -51,7 +51,7 @@ type Status struct {
 	Unwatched string `json:"unwatched,omitempty"`
 }
 
-// Kind is what an Event is about.
+// Kind is the kind of an Event.
 type Kind string
 
 // The kinds of events.

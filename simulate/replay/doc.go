@@ -26,8 +26,8 @@
 //
 // A job is in transfer for five seconds, and then runs for as many as the first argument
 // of its command says. Where the time of its end is known (times.txt of a step) it has run on
-// a host that is none of the simulated ones, and ends then. An argument cpu=SECONDS behind the
-// first is what it has used in the end. Load values that change reach the master some seconds
+// a host that is none of the simulated ones, and ends then. An argument cpu=SECONDS after the
+// first one is its usage at the end. Load values that change reach the master some seconds
 // later, but right behind a line with the time, which is when they do.
 //
 // The package reads a file system that it is given, and writes nothing. It is for one

@@ -14,8 +14,8 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// evidence is what the output of a case tells about its clock, and of what happened
-// before its first line. Times are seconds since 1970.
+// evidence is the information in the output of a case about its clock, and of what happened before
+// its first line. Times are seconds since 1970.
 type evidence struct {
 	submitted map[int]int64 // by job
 	started   map[int]int64 // by job, of its first task

@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/simulate/script"
 )
 
-// input is what a case has besides its script.
+// input holds the files of a case besides its script.
 type input struct {
 	files files
 	load  map[string]map[string]string // by host, what it reports

@@ -44,7 +44,7 @@ type Options struct {
 	Write func(name string, text []byte) error
 }
 
-// Result is what came of a case.
+// Result is the result of a case.
 type Result struct {
 	Answers []script.Line // the lines of the script, with our answers
 	// Differences are answers that are not those of the recording, and what else went
@@ -72,8 +72,7 @@ type player struct {
 	result  Result
 	// before are the files whose names say that they were printed before anything else.
 	before map[string][]byte
-	// schedule1 is what the first scheduling run after enabled wrote to the file
-	// schedule.
+	// schedule1 is the text that the first scheduling run after enabled wrote to the file schedule.
 	schedule1 []byte
 	enabled   bool
 }
@@ -451,7 +450,7 @@ func usedBy(args []string) tickets.Amounts {
 	return used
 }
 
-// happen is what happens by itself.
+// happen applies the events that happen by themselves.
 func (p *player) happen(e event) {
 	switch e.kind {
 	case typed:

@@ -19,12 +19,14 @@ import (
 	"github.com/execd-project/execd/simulate/workload"
 )
 
-// Options are what a configuration and jobs do not say. The zero value is of use.
+// Options are settings that are in neither the configuration nor the jobs. The zero value is
+// usable.
 type Options struct {
 	Start int64          // of the simulation, in seconds since 1970
 	Until int64          // seconds after the start at which it ends; 0 for when nothing is left to happen
 	Zone  *time.Location // of calendars; UTC if it is nil
-	// Load is what hosts report, by host and attribute, beside what all report.
+	// Load holds load values, by host and attribute, in addition to the values that all hosts
+	// report.
 	Load map[string]map[string]string
 	// Progress, where it is set, is called now and then.
 	Progress func(p Progress)
@@ -37,8 +39,8 @@ type Progress struct {
 	Runs                         int   // of the scheduler
 }
 
-// Task is what became of a task, or, of tasks that never started, of their job. Times are
-// seconds after the start of the simulation.
+// Task is the result of a task, or for tasks that never started, of their job. Times are seconds
+// after the start of the simulation.
 type Task struct {
 	Job    uint32
 	Number uint32 // of the task; 0 for a job that is not an array job
@@ -78,7 +80,7 @@ type Refused struct {
 	Text  string
 }
 
-// Result is what came of a simulation.
+// Result is the result of a simulation.
 type Result struct {
 	Tasks   []Task // by job and task
 	Refused []Refused

@@ -32,7 +32,7 @@ type Distribution struct {
 	Max          float64 `json:"max"`
 }
 
-// Use is what somebody or something has used.
+// Use is the usage of a user, a project or a queue.
 type Use struct {
 	Name  string `json:"name"`
 	Tasks int    `json:"tasks"` // that started

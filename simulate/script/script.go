@@ -28,7 +28,7 @@ type Line struct {
 	Comment string // without "# "
 }
 
-// Kind is what a line is about.
+// Kind is the kind of a line.
 type Kind uint8
 
 // The kinds of lines.

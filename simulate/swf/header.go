@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Header is what the comments in front of the first record say, in their order. Some
-// names come several times, as Note and Queue do.
+// Header holds the comments before the first record, in their order. Some names come several times,
+// as Note and Queue do.
 type Header []Field
 
 // Field is a comment of the form "; Name: value". Comments behind it without a

@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Options are what a file of jobs does not say.
+// Options are settings that a file of jobs does not contain.
 type Options struct {
 	User, Group string // of jobs that have none
 	// RequestFiles, ReadFile, Env and Cwd are those of submit.Input. A file is read
@@ -87,7 +87,7 @@ type reader struct {
 	errs    []error
 }
 
-// content is what is in a file, or why it cannot be read.
+// content is the content of a file, or the error of reading it.
 type content struct {
 	text []byte
 	err  error

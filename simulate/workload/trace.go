@@ -124,7 +124,7 @@ type tracer struct {
 	requests map[asked]*submit.Request
 }
 
-// asked is what is asked for, 0 or -1 where nothing is.
+// asked holds the requests of a job, 0 or -1 for none.
 type asked struct {
 	slots, time, memory, queue int64
 }

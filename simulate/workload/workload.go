@@ -17,7 +17,7 @@ type Job struct {
 	Run    int64 // seconds from the start of the job, or of each of its tasks, to its end; or Endless
 	User   string
 	Group  string // the user's primary group; empty if there is none to be known
-	// Request is what was asked for. Jobs of a trace that ask for the same share it, so
-	// it must not be changed.
+	// Request is the request of the job. Jobs of a trace with the same request share it, so it must
+	// not be changed.
 	Request *submit.Request
 }

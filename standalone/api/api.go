@@ -177,7 +177,7 @@ type Amend struct {
 	Submission json.RawMessage `json:"submission"` // see docs/design/front-and-launcher.md
 }
 
-// Amended is what the launcher was told of such a job.
+// Amended is the confirmation of such a job to the launcher.
 type Amended struct {
 	Job    uint32 `json:"job"` // of Amend
 	Key    string `json:"key"`

@@ -273,7 +273,8 @@ func (s *Store) replaceBy(next *Store) error {
 	}
 }
 
-// finish makes the last changes to the copy, which is the file from then on. commits is held.
+// finish makes the last changes to the copy, which is the file from then on. The caller holds
+// commits.
 func (s *Store) finish(next *Store, log []Change) error {
 	err := next.guarded(func() error {
 		next.db.NoSync = false

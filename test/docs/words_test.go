@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,14 @@ var unwanted = regexp.MustCompile(`(?i)\b(whoever|anew|former|passed over|how it
 // because Go files also contain texts of Grid Engine and names of variables.
 var unwantedInCode = regexp.MustCompile(`(?i)\b(passed over|how it fares|mistakes? of (?:ours|the daemon's|the agent's)|there are no such numbers)\b`)
 
+// riddles matches comments that describe a value only by a clause, such as "x is what y needs" and "f returns
+// those that z has", and the passive "mu is held".
+var riddles = regexp.MustCompile(`^\s*// (?:\w+ (?:is|are) (?:what|who)|\w+ returns (?:what|those|who|whom))\b|\b(?:mu|writing|commits) is held\b`)
+
+// mostRiddles is the number of such comments that TestWords accepts outside of tests. A single one may be
+// clear; many make the code hard to read.
+const mostRiddles = 20
+
 // TestWords reports words that docs/STYLE.md tells writers to avoid, in pages, manual pages and Go files.
 func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
@@ -28,7 +37,20 @@ func TestWords(t *testing.T) {
 			t.Errorf("%q: found %q, want %q", text, got, want)
 		}
 	}
+	for text, want := range map[string]string{
+		"// Answer is what a command prints.":      "// Answer is what",
+		"\t// names returns those of variables.":   "\t// names returns those",
+		"// look reads the table. mu is held.":     "mu is held",
+		"// Answer is the output of a command.":    "",
+		"// It says what the answer is.":           "",
+		"// ids returns the IDs of those records.": "",
+	} {
+		if got := riddles.FindString(text); got != want {
+			t.Errorf("%q: found %q, want %q", text, got, want)
+		}
+	}
 	seen := 0
+	var unclear []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -51,6 +73,7 @@ func TestWords(t *testing.T) {
 		default:
 			return nil
 		}
+		code := strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go") && !strings.HasPrefix(file, "test/")
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
@@ -60,11 +83,17 @@ func TestWords(t *testing.T) {
 			if found := words.FindString(line); found != "" {
 				t.Errorf("%s:%d: %q, see the list of words in docs/STYLE.md", file, i+1, found)
 			}
+			if code && riddles.MatchString(line) {
+				unclear = append(unclear, fmt.Sprintf("%s:%d: %s", file, i+1, strings.TrimSpace(line)))
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(unclear) > mostRiddles {
+		t.Errorf("%d comments do not name the value itself (docs/STYLE.md, doc comments):\n%s", len(unclear), strings.Join(unclear, "\n"))
 	}
 	if seen < 500 {
 		t.Errorf("only %d files were read: the walk misses most of the tree", seen)

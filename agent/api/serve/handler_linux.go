@@ -24,7 +24,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.calls.add("")
 	defer s.calls.remove("")
 	c := &call{server: s, w: w, r: r, control: http.NewResponseController(w)}
-	// That of the call before may be over, and net/http writes as well: 100 Continue.
+	// The deadline of the previous call may have passed, and net/http itself writes "100 Continue".
 	_ = c.control.SetWriteDeadline(time.Now().Add(s.options.Limits.Read)) // fails only on a broken connection
 	defer func() {
 		if what := recover(); what != nil {
@@ -51,7 +51,7 @@ type call struct {
 	peer    peer
 	turn    agent.Sequence // of the call, in its master's sequence
 	body    []byte
-	status  int           // of an error that has not the one of its code
+	status  int           // of an error whose status is not the one of its code
 	record  *audit.Record // for a call that changes something; otherwise nil
 	begun   bool          // something was written
 	after   []func()
@@ -149,7 +149,7 @@ func (s *Server) method(path string) (name string, m method, known bool) {
 	return path, further.method(), known
 }
 
-// most is how large a message may be.
+// most returns the maximum size of a message.
 func (c *call) most() int64 {
 	if c.peer.manager {
 		return c.server.options.Limits.Body
@@ -181,7 +181,7 @@ const (
 	// smallBody is the size in bytes up to which messages always have room: the number of
 	// connections is limited, too.
 	smallBody = 64 << 10
-	// roomPatience is how long a large message waits for room.
+	// roomPatience is the time for which a large message waits for room.
 	roomPatience = 20 * time.Second
 )
 
@@ -212,7 +212,8 @@ func (c *call) reserve(most int64) *api.Error {
 	return nil
 }
 
-// deadline is how long the caller waits: Connect-Timeout-Ms.
+// deadline returns the context of the call, which ends at the caller's deadline:
+// Connect-Timeout-Ms.
 func (c *call) deadline() (context.Context, context.CancelFunc, *api.Error) {
 	text := c.r.Header.Get("Connect-Timeout-Ms")
 	if text == "" {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counter counts by peer: connections, or calls.
+// counter counts the connections or calls of each peer.
 type counter struct {
 	each, all int
 
@@ -28,8 +28,7 @@ func newCounter(each, all int) *counter {
 	return c
 }
 
-// rootKey is the peer whose connections are not limited: whoever is root could as well
-// end the agent.
+// rootKey is the key of root, whose connections are not limited: root could end the agent as well.
 const rootKey = "uid 0"
 
 func (c *counter) add(key string) bool {
@@ -43,7 +42,7 @@ func (c *counter) add(key string) bool {
 	return true
 }
 
-// full reports whether there are as many as there may be of all peers together.
+// full reports whether all peers together have reached the limit.
 func (c *counter) full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +60,7 @@ func (c *counter) remove(key string) {
 	}
 }
 
-// wait waits until there are none.
+// wait waits until the count is 0.
 func (c *counter) wait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *strangers) remove(c *peerConn) {
 	s.conns = slices.DeleteFunc(s.conns, func(o *peerConn) bool { return o == c })
 }
 
-// hangUpOldest reports whether there was one.
+// hangUpOldest closes the oldest connection. It returns false if there was none.
 func (s *strangers) hangUpOldest() bool {
 	s.mu.Lock()
 	var oldest *peerConn
@@ -114,7 +113,7 @@ func (s *strangers) hangUpOldest() bool {
 	if oldest == nil {
 		return false
 	}
-	_ = oldest.Close() // which removes it
+	_ = oldest.Close() // Close removes it
 	return true
 }
 

@@ -59,7 +59,7 @@ func (s *Server) listenUnix(path string) (net.Listener, error) {
 	return &limited{Listener: u, count: s.counter(), key: userKey, polite: true}, nil
 }
 
-// mostOfPath is how long the path of a socket may be (unix(7), sun_path without the last NUL).
+// mostOfPath is the maximum length of a socket's path (unix(7), sun_path without the last NUL).
 const mostOfPath = 107
 
 // checkDirectory refuses a directory in which other users could replace the socket.
@@ -134,7 +134,8 @@ func (s *Server) listenTLS(o *TLS) (net.Listener, error) {
 				// authorities that have been removed since.
 				SessionTicketsDisabled: true,
 				VerifyConnection: func(state tls.ConnectionState) error {
-					// Others are answered, and make room all the same.
+					// Peers without a valid certificate get an answer, but still count as
+					// strangers.
 					if _, err := s.master(&state); err == nil && conn != nil {
 						conn.known()
 					}

@@ -185,7 +185,8 @@ type Task struct {
 	Resources []GrantedResource `cull:"granted_resources_list"`
 }
 
-// GrantedResource is what the scheduler has granted of a resource on a host.
+// GrantedResource is the amount or the elements of a resource that the scheduler has granted on a
+// host.
 type GrantedResource struct {
 	_      struct{}    `cull:"GRU"`
 	Type   uint32      `cull:"type"` // GrantedAmount and the like

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// What the Debian of a guest is made of. The name of the folder in the cache
-// depends on it, so a change here makes a new one.
+// The packages of a guest's Debian. The name of the folder in the cache depends on it, so a change
+// here makes a new one.
 var (
 	userlandPackages = []string{
 		"systemd", "systemd-sysv", "dbus", "bash", "procps", "iproute2", "util-linux", "passwd",
@@ -88,7 +88,7 @@ func makeUserland(ctx context.Context, release, dir string) error {
 	return err
 }
 
-// packageSources returns the file that says where the host has its Debian from.
+// packageSources returns the path of the host's list of package sources.
 func packageSources() (string, error) {
 	for _, name := range []string{"/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"} {
 		if info, err := os.Stat(name); err == nil && info.Size() > 0 {
@@ -98,8 +98,8 @@ func packageSources() (string, error) {
 	return "", errors.New("cannot tell where Debian packages are: neither /etc/apt/sources.list.d/debian.sources nor /etc/apt/sources.list says it")
 }
 
-// aptOptions writes down how the host gets at its packages: by which proxies, and
-// whether it takes an archive that is old.
+// aptOptions writes the host's settings for package downloads: its proxies, and whether it accepts
+// an outdated archive.
 func aptOptions(ctx context.Context, dir string) (string, error) {
 	out, err := command(ctx, dir, "apt-config", "dump", "--no-empty", "Acquire")
 	if err != nil {

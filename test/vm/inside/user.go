@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// accounts are the users whom jobs of tests belong to; Debian has the others. A
-// guest without Debian gets those that tests may expect everywhere.
+// accounts are the owners of jobs in tests; Debian has the other users. A guest without Debian also
+// gets the users that tests expect on every machine.
 var (
 	accounts = []struct {
 		name string

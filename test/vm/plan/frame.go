@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Kind is what a frame is about.
+// Kind is the kind of a frame.
 type Kind byte
 
 // The kinds of frames.
 const (
 	Output Kind = 'o' // what a step has written
 	Ended  Kind = 'e' // a step is over; the payload is an End as JSON
-	Failed Kind = 'f' // the guest cannot go on; the payload says why
+	Failed Kind = 'f' // the guest cannot continue; the payload is the reason
 )
 
 // Frame is one message of the guest: a line "KIND STEP LENGTH", and the payload.
@@ -63,7 +63,7 @@ func Read(r *bufio.Reader) (Frame, error) {
 	return f, nil
 }
 
-// unexpected makes the end in the midst of a frame another one than the end.
+// unexpected returns io.ErrUnexpectedEOF for an end in the middle of a frame.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -108,7 +108,7 @@ func hungUp(err error) bool {
 	})
 }
 
-// closedIdle is what net/http says, by no other name, where the connection is at its end just
+// closedIdle is the text of net/http's error, which has no other name, if the connection ends just
 // before the call is written.
 const closedIdle = "http: server closed idle connection"
 

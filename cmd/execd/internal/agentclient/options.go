@@ -19,7 +19,7 @@ const (
 	ExitRefused = 3 // the agent does not answer, or refuses
 )
 
-// Usages are what --help prints, by the names of the commands.
+// Usages are the help texts, by the names of the commands.
 var Usages = map[string]string{
 	"status": `Usage: execd status [options]
 

@@ -189,7 +189,7 @@ func used(j *api.Job) (cpu, mem string) {
 	return "-", "-"
 }
 
-// suspenders are who suspends jobs, by the orders.
+// suspenders names who has suspended a job, by order.
 var suspenders = map[api.Order]string{
 	api.Suspend: "user", api.SuspendQueue: "queue", api.SuspendThreshold: "threshold",
 }

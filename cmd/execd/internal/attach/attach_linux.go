@@ -19,7 +19,7 @@ const awayPatience = time.Minute
 // awayPause is how long after a try it is tried again.
 const awayPause = 200 * time.Millisecond
 
-// Options are what a job is connected with.
+// Options are the settings for the connection with a job.
 type Options struct {
 	In, Out *os.File
 	Err     io.Writer // for jobs with pipes alone

@@ -54,7 +54,7 @@ type Option struct {
 	Text  string
 }
 
-// Table is what can be completed.
+// Table holds the commands, options and names that can be completed.
 type Table struct {
 	Commands []Command
 	// Values are the words that an option may have as its value, by the placeholder of the value.

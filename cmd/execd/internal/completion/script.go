@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd completion bash|zsh|fish
 
 Prints a script that completes command lines of execd and of Grid Engine's commands in a

@@ -28,7 +28,7 @@ const (
 	ExitUnreadable = 2 // a directory that cannot be read; also options.ExitUsage
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd config check [--partial] DIR
 
 Checks the configuration in DIR (files as qconf -s... prints them) and prints one line

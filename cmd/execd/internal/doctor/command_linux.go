@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Usage is what execd doctor --help prints.
+// Usage is the output of execd doctor --help.
 const Usage = `Usage: execd doctor [--json] [--conf DIR] [--gpu-root DIR]
 
 Shows which limits of jobs this host can enforce, by which means, and how to improve it.

@@ -9,27 +9,27 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// State is how well something can be enforced.
+// State says how well something can be enforced.
 type State string
 
 // The states.
 const (
-	Best    State = "best"    // by the best means that there are
+	Best    State = "best"    // by the best means
 	Works   State = "works"   // by other means, with the gap that Reason names
 	Missing State = "missing" // not at all
 	Never   State = "never"   // not by any Linux
 )
 
-// Check is one thing that a job is promised.
+// Check is the result for one guarantee to jobs.
 type Check struct {
 	Name   string `json:"name"`   // "s_vmem h_vmem", "suspend"
-	State  State  `json:"state"`  // how well it can be kept
+	State  State  `json:"state"`  // how well it can be enforced
 	Means  string `json:"means"`  // by what it is enforced
-	Reason string `json:"reason"` // what is lacking; empty for Best
+	Reason string `json:"reason"` // the missing part; empty for Best
 	Remedy string `json:"remedy"` // what to do about it; may be empty
 }
 
-// Examine judges a host.
+// Examine checks a host.
 func Examine(h *Host) []Check {
 	checks := make([]Check, 0, job.NumResources+numOthers)
 	for r := range job.NumResources {
@@ -50,8 +50,8 @@ func Examine(h *Host) []Check {
 	return checks
 }
 
-// gpus judges whether jobs are kept from GPUs that they have not been given, and what is wrong with
-// the GPUs. A host without one has nothing to be judged.
+// gpus checks whether jobs cannot open GPUs that they have not been granted, and the problems of
+// the GPUs. It has no result for a host without GPUs.
 func gpus(h *Host) Check {
 	f := h.feature(cgroup.Devices)
 	c := Check{State: Best, Means: "the device filter of the control group"}
@@ -102,7 +102,7 @@ var examine = [job.NumResources]func(*Host) Check{
 	job.MemoryLocked: rlimit(job.MemoryLocked, "RLIMIT_MEMLOCK"),
 }
 
-// others are the promises that are no limits.
+// others are the guarantees that are not limits.
 var others = []struct {
 	name    string
 	examine func(*Host) Check
@@ -117,7 +117,7 @@ var others = []struct {
 
 const numOthers = 6
 
-// files judges who can change what a daemon reads and runs.
+// files checks which users can change the files and programs of a daemon.
 func files(h *Host) Check {
 	c := Check{State: Best, Means: "owners and modes of the configuration and the supervisor"}
 	if h.Procedures != "" {
@@ -225,7 +225,7 @@ func bindingCheck(h *Host) Check {
 	}
 }
 
-// onlyForLimits is about hosts with cgroup v1 alone.
+// onlyForLimits is the reason on hosts with cgroup v1 only.
 const onlyForLimits = "to enter a group of cgroup v1 takes time, so that jobs without limits of memory and CPU time have none"
 
 func suspend(h *Host) Check {
@@ -281,8 +281,7 @@ func remedyPeak(h *Host) string {
 	return remedyMemory(h)
 }
 
-// inScope returns whether jobs go on when the service or session that has started
-// them is ended.
+// inScope checks whether jobs continue when the service or session that has started them ends.
 func inScope(h *Host) Check {
 	s := h.Systemd
 	switch {

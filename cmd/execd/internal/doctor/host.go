@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// Host is what Probe has found.
+// Host is the result of Probe.
 type Host struct {
 	Kernel       string   // release
 	UID          int      // who we are: what jobs could be given is judged for this user
@@ -40,7 +40,7 @@ type Host struct {
 	Procedures string
 }
 
-// Cgroups is what control groups can do.
+// Cgroups holds the abilities of the host's control groups.
 type Cgroups struct {
 	Version     cgroup.Version
 	Off         bool // switched off by the configuration

@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// Report is what is known about a host, and what follows from it.
+// Report holds the facts about a host, and the results of the checks.
 type Report struct {
 	Host   *Host
 	Checks []Check

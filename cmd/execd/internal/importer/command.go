@@ -17,7 +17,7 @@ const (
 	ExitFailed = 3 // nothing was written
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd import --conf DIR --from PATH... [options]
        execd import --conf DIR --live [options]
 

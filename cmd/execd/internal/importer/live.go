@@ -41,7 +41,7 @@ func (a *asker) ask(args ...string) (string, error) {
 	return string(out.text), nil
 }
 
-// answer is what qconf prints, up to a limit.
+// answer is the output of qconf, up to a limit.
 type answer struct{ text []byte }
 
 // Write fails behind the limit, and so does qconf.

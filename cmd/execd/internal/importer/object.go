@@ -18,7 +18,7 @@ type object struct {
 	emptied map[int]bool
 }
 
-// none is what an empty list is written as.
+// none is the text of an empty list.
 const none = "NONE"
 
 // place is where something was read: a file, or the command that printed it.

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/internal/userfile"
 )
 
-// source is what was read.
+// source holds the objects that were read.
 type source struct {
 	objects map[string]*object // by path
 	// whole says that all kinds were looked for: of one that is not there there are none.

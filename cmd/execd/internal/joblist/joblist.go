@@ -28,7 +28,7 @@ type Row struct {
 	Progress *qstat.Progress
 }
 
-// Ask returns what a command of Grid Engine shows, as qclient.Session.View.
+// Ask returns the output of a command of Grid Engine, as qclient.Session.View.
 type Ask func(ctx context.Context, command ...string) (*qstat.Document, error)
 
 // Rows returns the rows of jobs, with the reasons why jobs are pending and the progress of array jobs, for which

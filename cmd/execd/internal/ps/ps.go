@@ -25,7 +25,7 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd ps [options]
 
 Lists your jobs for reading: since when they have been running or pending, how far arrays have

@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Usage is what -help prints. All but the last lines are those of the original.
+// Usage is the output of -help. All but the last lines are those of the original.
 const Usage = `SGE 8.1.9
 usage: qacct [options]
  [-ar [ar_id]]                     list [matching] advance reservations
@@ -58,7 +58,7 @@ type number struct {
 	value       uint32
 }
 
-// jobs are what -j lists.
+// jobs are the jobs that -j lists.
 type jobs struct {
 	given bool
 	all   bool   // no value, or the number 0 (tested: then it lists none)
@@ -233,7 +233,7 @@ func (p *parser) value(name, value string) error {
 	return err
 }
 
-// period is what -d adds to -b or -e: days from the one or to the other, or until now. It
+// period is the time that -d adds to -b or -e: days from the one or to the other, or until now. It
 // adds nothing to both (tested).
 func (p *parser) period() {
 	if p.days < 0 {
@@ -271,7 +271,7 @@ func (p *parser) number(name string) error {
 	return nil
 }
 
-// jobs takes a number as one also if something follows it (tested).
+// jobs are the jobs that -j lists.
 func (p *parser) jobs() {
 	value, ok := p.optional()
 	if !ok {

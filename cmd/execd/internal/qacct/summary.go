@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// key is what the records of one row of a summary have in common. What is no column of the
+// key holds the common values of the records in one row of a summary. What is no column of the
 // summary is empty.
 type key struct {
 	host, queue, group, owner, project, department, pe string

@@ -372,7 +372,7 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer)
 	}
 }
 
-// ended is what qsub -sync y says of the end of a task.
+// ended returns the message of qsub -sync y about the end of a task.
 func ended(job uint32, e api.End) string {
 	label := fmt.Sprint(job)
 	if e.Task > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// Session asks the daemon of the caller for many commands over one connection, for programs that show
-// what the daemon knows. It may be used by several goroutines.
+// Session runs many commands on the caller's daemon over one connection, for programs that show the
+// state of the daemon. It may be used by several goroutines.
 type Session struct{ client *api.Client }
 
 // Dial returns a Session with the daemon that the commands of the caller would use. It waits for a
@@ -37,7 +37,7 @@ func Dial(ctx context.Context, name string, stderr io.Writer) (*Session, error) 
 // Close closes the connections.
 func (s *Session) Close() { s.client.Agent().Close() }
 
-// Answer is what a command of Grid Engine prints, and its exit status.
+// Answer is the output of a command of Grid Engine, and its exit status.
 type Answer struct {
 	Stdout, Stderr string
 	Status         int
@@ -98,7 +98,8 @@ type RefusedError struct{ Message string }
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// Refused reports whether an error is a command's, and not that of a daemon that could not be asked.
+// Refused reports whether an error comes from a command, and not from a failure to reach the
+// daemon.
 func Refused(err error) bool {
 	_, ok := errors.AsType[*RefusedError](err)
 	return ok

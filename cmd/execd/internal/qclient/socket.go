@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// beginning is how long a socket is waited for where no daemon has ever been: it may
-	// have been started on the line before. Where one was, it is waited for as for one that
-	// is being restarted (patience).
+	// beginning is the time to wait for a socket if there has never been a daemon, because the
+	// previous command may have started one. If there was a daemon, the command waits as for one
+	// that is being restarted (patience).
 	beginning = 3 * time.Second
-	// silence is how long nothing is said about that.
+	// silence is the time after which the command says that it waits.
 	silence      = 500 * time.Millisecond
 	socketPeriod = 10 * time.Millisecond
 )
@@ -51,8 +51,8 @@ func socket(ctx context.Context, waiting func()) (string, error) {
 	}
 }
 
-// expected reports whether there is or was a daemon: where the environment says so, or where
-// one has left a queue.
+// expected reports whether there is or was a daemon: the environment names one, or one has left a
+// queue.
 func expected() bool {
 	if os.Getenv(paths.SocketVariable) != "" {
 		return true
@@ -67,7 +67,7 @@ func expected() bool {
 	return false
 }
 
-// noDaemon says what to do.
+// noDaemon returns the error for a missing daemon, with the remedy.
 func noDaemon(places []string) error {
 	if path := os.Getenv(paths.SocketVariable); path != "" {
 		return errors.New("no daemon is running there: " + paths.SocketVariable + " says that its socket is " + path + ", and there is none")

@@ -15,8 +15,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// keyboard is what a person does with the signals of a terminal: Ctrl-C ends the job as qdel
-// does, Ctrl-Z suspends it.
+// keyboard handles the signals of a terminal: Ctrl-C ends the job as qdel does, Ctrl-Z suspends it.
 type keyboard struct {
 	signals   chan os.Signal
 	suspended bool // the job, by us

@@ -24,7 +24,7 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd seff [options] JOB[.TASK]...
 
 Shows what finished jobs used of what they had: run time, CPU time and memory, and what to
@@ -58,7 +58,7 @@ type wanted struct {
 	job, task int // task is 0 for all tasks
 }
 
-// result is what the records of a job add up to.
+// result is the sum of the records of a job.
 type result struct {
 	accounting.Efficiency
 	last *accounting.Record // the last record, for name, owner and status; nil without a record
@@ -200,7 +200,8 @@ func (r *result) show(w io.Writer) {
 	}
 }
 
-// Line returns what a job used in one line, such as "1:00:05 of CPU time, 25 % of 4 slots, and 1.2G of memory".
+// Line returns the usage of a job in one line, such as "1:00:05 of CPU time, 25 % of 4 slots, and
+// 1.2G of memory".
 func Line(e *accounting.Efficiency) string {
 	text := clock(e.CPU) + " of CPU time"
 	if e.Granted > 0 {

@@ -23,7 +23,7 @@ const (
 	ExitCannotRun  = 125 // the sensor could not be started
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd sensor check [options] SCRIPT
 
 Runs a load sensor as the agent does, through a start, three cycles, a change and a

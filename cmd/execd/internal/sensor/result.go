@@ -47,7 +47,7 @@ type Cycle struct {
 	Values  []protocol.Value `json:"values"`
 }
 
-// Result is what a check has found.
+// Result is the result of a check.
 type Result struct {
 	Path     string    `json:"path"`
 	User     string    `json:"user"`

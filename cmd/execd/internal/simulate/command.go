@@ -1,7 +1,6 @@
-// Package simulate is the command execd simulate: what a cluster would do with jobs,
-// without one. It runs jobs on a configuration with a clock of its own (package
-// simulate/runner), and replays recorded cases (package simulate/replay). What is decided
-// is package scheduler's.
+// Package simulate implements the command execd simulate, which predicts when and where jobs would
+// run. It runs jobs on a configuration with a simulated clock (package simulate/runner), and
+// replays recorded cases (package simulate/replay). Package scheduler makes the decisions.
 package simulate
 
 import (
@@ -33,13 +32,12 @@ type Command struct {
 	Args           []string // words after "execd simulate"
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal says that people look at Stderr: long simulations show there how far they
-	// have come.
+	// Terminal says that Stderr is a terminal: long simulations show their progress there.
 	Terminal bool
 }
 
-// Run carries the command out and returns the exit status. The error, if there is one,
-// has not been shown yet; it may have several lines.
+// Run carries out the command and returns the exit status. The caller prints the error, if there is
+// one; it may have several lines.
 func (c *Command) Run() (int, error) {
 	o, err := parse(c.Args)
 	switch {
@@ -65,7 +63,7 @@ func (c *Command) replay(o *settings) (int, error) {
 		return ExitFiles, fmt.Errorf("cannot read the case: %w", err)
 	}
 	defer dir.Close()
-	// What is printed of a file goes into other files: no link leads out of the case.
+	// Links cannot lead out of the case, because contents of its files are written to other files.
 	result, err := replay.Run(dir.FS(), replay.Options{Write: func(name string, text []byte) error {
 		files[name] = text
 		return nil
@@ -106,14 +104,14 @@ func writeFiles(dir string, names []string, files map[string][]byte) error {
 	return nil
 }
 
-// warn says something on standard error, line by line.
+// warn prints a text on standard error, line by line.
 func (c *Command) warn(text string) {
 	for line := range strings.Lines(text) {
 		printer.Fprintf(c.Stderr, "execd simulate: %s\n", strings.TrimSuffix(line, "\n"))
 	}
 }
 
-// below names files as seen from here: errors name those of a directory from there.
+// below prepends dir to the names of files in an error.
 func below(dir string, err error) error {
 	var lines []error
 	for line := range strings.Lines(err.Error()) {

@@ -22,15 +22,15 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// begin is when simulations begin that do not say when: the first of January 2026, UTC.
+// begin is the default start time of simulations: 1 January 2026, UTC.
 const begin = 1767225600
 
-// unreadable is an error that is not about what a file says.
+// unreadable is an error of reading a file, not of its content.
 type unreadable struct{ error }
 
 func (u unreadable) Unwrap() error { return u.error }
 
-// simulate runs jobs on a configuration. Everything is read before anything is done.
+// simulate runs jobs on a configuration. It reads all input before it starts.
 func (c *Command) simulate(o *settings) (int, error) {
 	cluster, err := c.configuration(o.conf)
 	jobs, start, moreErr := c.work(o)
@@ -99,8 +99,7 @@ func (c *Command) progress() func(runner.Progress) {
 	}
 }
 
-// configuration reads a configuration directory. What is wrong with it is found all at
-// once.
+// configuration reads a configuration directory and reports all of its errors.
 func (c *Command) configuration(dir string) (*qconf.Cluster, error) {
 	if _, err := os.ReadDir(dir); err != nil {
 		return nil, unreadable{fmt.Errorf("cannot read the configuration: %w", err)}
@@ -108,7 +107,7 @@ func (c *Command) configuration(dir string) (*qconf.Cluster, error) {
 	cluster, err := qconf.LoadWith(os.DirFS(dir), qconf.Options{
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
 		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
-		// What is sound is simulated, as a master would go on with it.
+		// The valid part is simulated, as a master would use it.
 		Dangling: true,
 	})
 	found := qconf.Errors(err)
@@ -128,7 +127,7 @@ func (c *Command) configuration(dir string) (*qconf.Cluster, error) {
 	return nil, errors.Join(errs...)
 }
 
-// there returns an error with the name of the file as seen from here.
+// there prepends dir to the name of the file in an error.
 func there(dir string, e *qconf.Error) *qconf.Error {
 	moved := *e
 	if e.File != "" {
@@ -137,7 +136,8 @@ func there(dir string, e *qconf.Error) *qconf.Error {
 	return &moved
 }
 
-// work reads the jobs, and when the first of them could have been submitted.
+// work reads the jobs, and returns the time (Unix seconds) from which the first of them could have
+// been submitted.
 func (c *Command) work(o *settings) (jobs iter.Seq2[workload.Job, error], start int64, err error) {
 	if o.trace != "" {
 		return c.readTrace(o)
@@ -171,8 +171,8 @@ func (c *Command) open(name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// tooLarge returns the error of a text that could not be read, or is too large: that is wrong with
-// what was given, as other mistakes in it.
+// tooLarge returns the error for a text that could not be read or is too large. A text that is too
+// large counts as invalid input, like other mistakes in it.
 func tooLarge(what, name string, err error) error {
 	if e, ok := errors.AsType[*textfile.SizeError](err); ok {
 		return &textfile.SizeError{Name: name, Line: e.Line, Limit: e.Limit}
@@ -180,7 +180,7 @@ func tooLarge(what, name string, err error) error {
 	return unreadable{fmt.Errorf("%s: %w", what, err)}
 }
 
-// readTrace reads a trace as a whole, so that nothing is done if anything is wrong with it.
+// readTrace reads a whole trace, so that the command does nothing if there is an error in it.
 func (c *Command) readTrace(o *settings) (jobs iter.Seq2[workload.Job, error], start int64, err error) {
 	in, err := c.open(o.trace)
 	if err != nil {
@@ -207,7 +207,7 @@ func (c *Command) readTrace(o *settings) (jobs iter.Seq2[workload.Job, error], s
 	return sequence(list), start, nil
 }
 
-// sequence returns a list of jobs of which all can be used.
+// sequence returns the jobs of a list without errors.
 func sequence(list []workload.Job) iter.Seq2[workload.Job, error] {
 	return func(yield func(workload.Job, error) bool) {
 		for _, j := range list {
@@ -221,8 +221,8 @@ func sequence(list []workload.Job) iter.Seq2[workload.Job, error] {
 // maxLoadLine is the longest line of a file of load values, in bytes.
 const maxLoadLine = 64 << 10
 
-// readLoad reads what hosts report. What the cluster, if it could be read, has no use for is
-// warned of.
+// readLoad reads the load values of hosts. It warns of values that the cluster, if it could be
+// read, does not use.
 func (c *Command) readLoad(name string, cluster *qconf.Cluster) (map[string]map[string]string, error) {
 	if name == "" {
 		return nil, nil

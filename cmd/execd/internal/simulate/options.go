@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd simulate --conf DIR --jobs FILE | --trace FILE [options]
        execd simulate --case DIR --out DIR
 
@@ -55,7 +55,7 @@ Exit status: 0 if done, 1 if the input is invalid, 2 for wrong usage or if files
 not be read or written.
 `
 
-// settings are what the command line says.
+// settings are the options of the command line.
 type settings struct {
 	caseDir, out string
 
@@ -99,7 +99,7 @@ func parse(args []string) (*settings, error) {
 	return o, o.check(line.Given)
 }
 
-// check refuses what does not go together, and reads the values.
+// check refuses options that contradict each other, and reads the values.
 func (o *settings) check(given map[string]int) error {
 	if o.caseDir != "" {
 		for name := range given {

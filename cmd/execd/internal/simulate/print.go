@@ -49,7 +49,7 @@ func (o *settings) appendTasks(b []byte, r *runner.Result) []byte {
 // instance, and numbers that need more room than their columns have, make it wider.
 const maxColumns = 100
 
-// narrow formats what a line has in front of its queue instances.
+// narrow formats the part of a line before its queue instances.
 const narrow = "%-10s %-10.10s %-12.12s %10s %10s %10s %5v "
 
 // appendNarrow appends a task for people: times as durations, long names cut.
@@ -63,8 +63,8 @@ func appendNarrow(b []byte, t *runner.Task) []byte {
 	return appendSome(b, t.Grants, maxColumns-utf8.RuneCount(b[begin:]))
 }
 
-// appendSome appends as many grants as fit into so many columns, one at least, and how many
-// more there are.
+// appendSome appends as many grants as fit into a number of columns, at least one, and the number
+// of further ones.
 func appendSome(b []byte, grants []runner.Grant, columns int) []byte {
 	all := appendGrants(nil, grants)
 	if utf8.RuneCount(all) <= columns {
@@ -86,7 +86,7 @@ func duration(seconds int64) string {
 	return fmt.Sprintf("%dd%02d:%02d:%02d", seconds/day, seconds%day/hour, seconds%hour/minute, seconds%minute)
 }
 
-// taskID returns the number of a task's job, with that of the task if it is one of an array job.
+// taskID returns the job number of a task, and for an array job also the task number.
 func taskID(t *runner.Task) string {
 	id := strconv.FormatUint(uint64(t.Job), 10)
 	if t.Number > 0 {
@@ -106,7 +106,7 @@ func appendGrants(b []byte, grants []runner.Grant) []byte {
 	return b
 }
 
-// appendWide appends all there is to say about a task, in one line: times in seconds.
+// appendWide appends all values of a task, in one line, with times in seconds.
 func appendWide(b []byte, t *runner.Task) []byte {
 	end := "-"
 	if t.End >= 0 {
@@ -213,7 +213,7 @@ type jsonGrant struct {
 	Slots int    `json:"slots"`
 }
 
-// jsonRank is a priority and what it is made of (sge_priority(5)).
+// jsonRank is a priority and its parts (sge_priority(5)).
 type jsonRank struct {
 	Priority           float64 `json:"prior"`
 	NormalizedUrgency  float64 `json:"nurg"`

@@ -28,7 +28,7 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd tail [options] JOB[.TASK]
 
 Shows the end of a job's standard output. With --follow (or -f) it continues to show what the
@@ -60,7 +60,7 @@ type Command struct {
 	Terminal       bool // standard error is a terminal
 }
 
-// request is what the command line asks for.
+// request is the request of the command line.
 type request struct {
 	job, task int // task is 0 for all
 	stream    int // 0 for standard output, 1 for standard error
@@ -158,7 +158,7 @@ func (c *Command) parse() (q request, follow bool, err error) {
 	return q, follow, nil
 }
 
-// look returns what the daemon shows of a job; nil if it does not know the job.
+// look returns the daemon's view of a job; nil if it does not know the job.
 func look(ctx context.Context, session *qclient.Session, job int) (*qstat.JobDetail, error) {
 	d, err := session.View(ctx, "qstat", "-j", strconv.Itoa(job))
 	switch {
@@ -318,7 +318,7 @@ func (q request) String() string {
 	return strconv.Itoa(q.job)
 }
 
-// record returns what a daemon tells of the end of a task as a record for wait.Verdict.
+// record converts the daemon's report of a task's end into a record for wait.Verdict.
 func record(e api.End) *accounting.Record {
 	r := &accounting.Record{Task: int(e.Task), ExitStatus: e.ExitStatus, Signal: e.Signal, Reason: e.Reason}
 	if e.Failed != 0 && r.Reason == "" {

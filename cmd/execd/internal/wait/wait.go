@@ -20,7 +20,7 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd wait [options] JOB...
 
 Waits until your jobs have finished, and prints how each of them ended. Jobs that have

@@ -135,8 +135,8 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 	return p, nil
 }
 
-// history is what the accounting records of a job say. An array job may have 75,000 of them: only the last
-// ones are kept.
+// history is a summary of the accounting records of a job. An array job may have 75,000 of them:
+// only the last ones are kept.
 type history struct {
 	size      int64 // of the file that was read
 	runs      int   // number of records, without those of tasks of a parallel job

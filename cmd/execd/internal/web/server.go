@@ -33,7 +33,7 @@ type server struct {
 	answers []answer // of the last actions, for the page that follows each of them
 }
 
-// answer is what a command said about an action.
+// answer is the answer of a command about an action.
 type answer struct {
 	key, text string
 	bad       bool
@@ -57,7 +57,7 @@ func newServer(ctx context.Context, session *qclient.Session, g *guard, user str
 	return s
 }
 
-// page is what the templates show.
+// page is the data for the templates.
 type page struct {
 	Status   int
 	Title    string

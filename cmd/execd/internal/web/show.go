@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// functions are what the templates call. Text that others chose passes through text, which makes
-// control characters visible; the templates escape the rest.
+// functions are the functions of the templates. Text that users chose passes through text, which
+// makes control characters visible; the templates escape the rest.
 var functions = template.FuncMap{
 	"text":     printable.String,
 	"size":     func(v any) string { return size(number(v)) },

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// source is what the pages show. Several pages that need the same view of the daemon within a short time
-// share it.
+// source provides the data of the pages. Several pages that need the same view of the daemon within
+// a short time share it.
 type source struct {
 	session *qclient.Session
 
@@ -20,7 +20,7 @@ type source struct {
 	histories map[int]*history // by job
 }
 
-// view is what a command shows; it may still be on its way.
+// view is the output of a command; it may not have arrived yet.
 type view struct {
 	until time.Time // when it is too old; zero if it is on its way
 	ready chan struct{}

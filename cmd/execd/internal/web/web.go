@@ -26,7 +26,7 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd web [options]
 
 Shows the hosts, the queue and your jobs in a browser on this machine, until it is interrupted.
