@@ -96,8 +96,8 @@ func (r *run) roomIn(q *query, pe PEID) (in leftInPE, ok bool) {
 	offers := func(slots int) (leftInPE, bool) {
 		return in, q.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)})
 	}
-	if in.least = fewestSlots(c, object); in.least == 0 && q.trace != nil && q.is(later) && c.requests.Slots.First() <= object.Slots {
-		in.least = c.requests.Slots.First() // one on each host, see slotsPerHost
+	if in.least = fewestSlots(c, object); q.trace != nil && q.is(later) && c.requests.Slots.First() <= object.Slots {
+		in.least = c.requests.Slots.First() // if the rule does not allow it, one on each host, see slotsPerHost
 	}
 	if in.least == 0 {
 		return offers(0)
@@ -150,6 +150,9 @@ func (r *run) largest(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	}
 	if atMost(most) == 0 {
 		return assignment{}, false
+	}
+	if q.is(later) && !q.is(exempt) && atMost(slots.First()) == 0 {
+		return assignment{}, false // the original reserves where the smallest number fits (tested)
 	}
 	if q.category.isSoft() && !r.empty {
 		r.sortForSoft(q, pe)

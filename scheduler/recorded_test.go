@@ -163,6 +163,19 @@ func TestRecordedReasons(t *testing.T) {
 			},
 		},
 		{
+			name: "an allocation rule that allows only larger numbers than the smallest: the same",
+			files: merged(queueFile("slots 2\npe_list fill two\n"), pe("two", "2"), map[string]string{
+				"sched_conf": planned,
+			}), reserve: true,
+			before: []scheduler.Requests{{Queues: onN1}, {Queues: "a.q@n2"}},
+			ask:    scheduler.Requests{PE: "[ft]*", Slots: slotsOf(t, "3-")},
+			want: []string{
+				`cannot run in PE "fill" because it only offers 2 slots`,
+				`cannot run in PE "two" because it only offers 0 slots`,
+				`cannot run in PE "two" because it only offers 2 slots`,
+			},
+		},
+		{
 			name:  "what was found on one host counts against the quotas on the next",
 			files: merged(queueFile("slots 2\npe_list fill\ncomplex_values lic=9,[n2=lic=0]\n"), quota("to slots=2")),
 			ask:   scheduler.Requests{PE: "fill", Slots: slotsOf(t, "3"), Hard: setting("lic", "1")},

@@ -346,6 +346,28 @@ func TestDroppedComeBackAtTheEnd(t *testing.T) {
 	}
 }
 
+// TestReservedForTheSmallestNumber is a parallel job with a range of slots: places are reserved only in
+// environments whose allocation rule allows the smallest number. Seed 1795446826 shows that.
+func TestReservedForTheSmallestNumber(t *testing.T) {
+	for slots, want := range map[string]string{"3-": "a.q@n1=2, a.q@n2=1", "4-": "a.q@n1=2, a.q@n2=2"} {
+		s := scene{
+			files: merged(queueFile("slots 2\npe_list few two\n"), map[string]string{
+				"sched_conf": "max_reservation 2\ndefault_duration 100\njob_load_adjustments NONE\n",
+				"pes/two":    "pe_name two\nslots 100\nallocation_rule 2\n",
+				"pes/few":    "pe_name few\nslots 3\nallocation_rule $fill_up\n",
+			}),
+			before: []scheduler.Requests{{Queues: "a.q@n1"}, {Queues: "a.q@n2"}},
+		}.make(t)
+		j := serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "[ft]*", Slots: slotsOf(t, slots)})
+		j.Reserve = true
+		submit(t, s, j)
+		d := s.Run(1000)
+		if len(d.Reservations) != 1 || granted(s, d.Reservations[0].Grants) != want {
+			t.Errorf("%s: reserved: %+v, want %s", slots, d.Reservations, want)
+		}
+	}
+}
+
 // TestSuspendedStayAway is an instance that a job of the run suspends: it does not come back,
 // not even where the original takes it.
 func TestSuspendedStayAway(t *testing.T) {
