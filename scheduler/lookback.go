@@ -21,13 +21,13 @@ type lookBack struct {
 
 // lookBackIn is that in one parallel environment.
 type lookBackIn struct {
-	pe        PEID
-	offers    []offer
-	instances [][]InstanceID // of each offer: all that the job may use
-	since     []int64        // for each offer: the time since which it is the same
-	all       int            // slots that there are at most
-	plain     []bool         // of each offer: only the numbers of slots change
-	looked    bool
+	pe     PEID
+	offers []offer
+	groups hostGroups // of each offer: the instances that the job may use
+	since  []int64    // for each offer: the time since which it is the same
+	all    int        // slots that there are at most
+	plain  []bool     // of each offer: only the numbers of slots change
+	looked bool
 }
 
 // newLookBack is for jobs without soft requests.
@@ -94,35 +94,13 @@ func (l *lookBack) possibleIn(q *query, in *lookBackIn) bool {
 
 // lookFirst finds the hosts, in the order in which they are tried.
 func (l *lookBack) lookFirst(q *query, in *lookBackIn) {
-	if l.hostOffer == nil {
-		l.hostOffer = make([]int32, len(l.model.hosts))
-	}
 	in.looked = true
-	n := 0
-	open := l.openQueues(q.category, in.pe)
-	for id := range l.candidates(q) {
-		host := l.model.instances[id].host
-		if !open[l.model.instances[id].queue] {
-			continue
-		}
-		k := int(l.hostOffer[host]) - 1
-		if k < 0 {
-			k = n
-			n++
-			l.hostOffer[host] = int32(n)
-			in.offers, in.instances = grown(in.offers, n), grown(in.instances, n)
-			in.since, in.plain = grown(in.since, n), grown(in.plain, n)
-			in.offers[k] = offer{host: host, queues: in.offers[k].queues[:0]}
-			in.instances[k], in.since[k] = in.instances[k][:0], diagram.Forever
-		}
-		if !l.parallelStatic(q, id, in.pe) {
-			continue
-		}
-		in.instances[k] = append(in.instances[k], id)
-	}
-	in.offers = in.offers[:n]
-	for k := range in.offers {
-		l.hostOffer[in.offers[k].host] = 0
+	l.group(q, in.pe, &in.groups)
+	n := len(in.groups.hosts)
+	in.offers, in.since, in.plain = grown(in.offers, n)[:n], grown(in.since, n), grown(in.plain, n)
+	for k, host := range in.groups.hosts {
+		in.offers[k] = offer{host: host, queues: in.offers[k].queues[:0]}
+		in.since[k] = diagram.Forever
 	}
 }
 
@@ -140,19 +118,14 @@ func (l *lookBack) refreshOffers(q *query, in *lookBackIn) {
 			in.since[k] = l.plan.since
 			continue
 		}
-		queues := o.queues[:0]
-		*o = l.offerOf(q, o.host)
-		o.queues = queues
-		for _, id := range in.instances[k] {
-			l.extend(q, in.pe, o, id)
-		}
+		*o = l.offerAt(q, in.pe, o.host, in.groups.at(k), o.queues)
 		in.all += l.limitOffer(q, o)
 		in.since[k] = l.plan.since
 		if q.category.binds() {
 			in.since[k] = q.start
 		}
-		if in.plain[k] = l.isPlain(o, in.instances[k]); in.plain[k] {
-			l.keepSuitable(q, o, in.instances[k])
+		if in.plain[k] = l.isPlain(o, in.groups.at(k)); in.plain[k] {
+			l.keepSuitable(q, o, in.groups.at(k))
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
-	"iter"
 	"math"
 	"slices"
 
@@ -30,7 +28,6 @@ type offer struct {
 	looked bool // at the quotas of all queues
 	shut   bool // to the job, as the trace says
 	told   bool // the trace names the lacking resource of the host
-	unseen bool // the host has its place among the others, and nothing else is known yet
 }
 
 type queueOffer struct {
@@ -187,60 +184,42 @@ func (r *run) freeInPE(q *query, pe PEID) int {
 	return total - r.peUsed[pe]
 }
 
-// offers finds what each host has for a job, in the order of the hosts: see openQueues.
-// all is the number of slots that there are at most.
+// offers goes through the hosts in the order in which they are tried, and returns what each offers a
+// parallel job. all is the largest number of slots that the hosts have together. With a trace it
+// records instead why the job cannot use places, up to the last host of what the search has found.
 func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
-	if r.hostOffer == nil {
-		r.hostOffer = make([]int32, len(r.model.hosts))
+	groups := &r.groups
+	r.group(q, pe, groups)
+	n := len(groups.hosts)
+	if q.trace != nil && q.trace.enough {
+		n = groups.upTo(r.model, q.trace.found)
 	}
-	open := r.openQueues(q.category, pe)
-	for id := range r.byViolations(q) {
-		i := &r.model.instances[id]
-		if !open[i.queue] {
+	for k, host := range groups.hosts[:n] {
+		if q.trace.rulesOut(host) {
 			continue
 		}
-		k := r.hostOffer[i.host] - 1
-		if k < 0 {
-			list = append(list, offer{host: i.host, unseen: true})
-			k = int32(len(list) - 1)
-			r.hostOffer[i.host] = k + 1
+		o := r.offerAt(q, pe, host, groups.at(k), nil)
+		if q.trace == nil {
+			all += r.limitOffer(q, &o)
+			list = append(list, o)
+		} else {
+			r.takeFound(q, groups.at(k))
 		}
-		if !r.parallelStatic(q, id, pe) {
-			continue
-		}
-		o := &list[k]
-		if o.unseen {
-			*o = r.offerOf(q, i.host)
-		}
-		r.extend(q, pe, o, id)
-	}
-	for k := range list {
-		r.hostOffer[list[k].host] = 0
-	}
-	list = slices.DeleteFunc(list, func(o offer) bool { return o.unseen })
-	for k := range list {
-		all += r.limitOffer(q, &list[k])
 	}
 	return list, all
 }
 
-// openQueues returns, by cluster queue, whether a parallel environment and what all instances of the
-// queue have in common allow jobs of a category there. Hosts are in the order of their first
-// instance in such a queue, even if the job cannot use that instance (tested).
-func (r *run) openQueues(c *Category, pe PEID) []bool {
-	if open := c.open[pe]; open != nil {
-		return open
+// offerAt returns what a host and its instances offer a parallel job. The offer reuses the slice queues.
+func (r *run) offerAt(q *query, pe PEID, host HostID, instances []InstanceID, queues []queueOffer) offer {
+	o := r.offerOf(q, host)
+	o.queues = queues[:0]
+	for k, id := range instances {
+		if k > 0 && o.told && !o.shut {
+			o = r.offerOf(q, host) // exclusive use of the host is reported for each of its instances
+		}
+		r.extend(q, pe, &o, id)
 	}
-	open := make([]bool, len(r.model.queues))
-	least := fewestSlots(c, r.model.pes[pe].object)
-	for id := range open {
-		open[id] = r.queueOffers(&query{category: c}, QueueID(id), pe, least)
-	}
-	if c.open == nil {
-		c.open = map[PEID][]bool{}
-	}
-	c.open[pe] = open
-	return open
+	return o
 }
 
 // offerOf returns the slots that a host itself offers, without its queue instances.
@@ -285,22 +264,6 @@ func (r *run) extend(q *query, pe PEID, o *offer, id InstanceID) {
 		}
 	}
 	o.queues = append(o.queues, in)
-}
-
-// byViolations returns the instances that a parallel job may use; instances that meet most of its
-// soft requests come first.
-func (r *run) byViolations(q *query) iter.Seq[InstanceID] {
-	c := q.category
-	if !c.isSoft() || !q.is(later) && !r.empty { // they are in that order, see sortForSoft
-		return r.candidates(q)
-	}
-	n := make([]int, len(r.model.instances))
-	list := slices.Collect(r.candidates(q))
-	for _, id := range list {
-		n[id] = r.violations(c, id)
-	}
-	slices.SortStableFunc(list, func(a, b InstanceID) int { return cmp.Compare(n[a], n[b]) })
-	return slices.Values(list)
 }
 
 // limitOffer reduces an offer to the sum of the instances' slots, and to the slots that the load

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/execd-project/execd/qconf"
@@ -12,33 +11,22 @@ import (
 // slots: first for cluster queues, then host by host. It returns the assignment that the search
 // found for the smallest number of slots.
 func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
-	q.trace.lookAgain(r.model)
-	q.trace.perHost = slotsPerHost(r.model.pes[pe].object.AllocationRule, in.least)
-	usable := make([]bool, len(r.model.queues))
-	for id := range r.lookedAt(q) {
-		usable[r.model.instances[id].queue] = true
+	t := q.trace
+	t.lookAgain(r.model)
+	t.perHost = slotsPerHost(r.model.pes[pe].object.AllocationRule, in.least)
+	for id, open := range r.openQueues(q, pe, in.least) {
+		t.queues[id] = !open
 	}
-	for id := range r.model.queues {
-		q.trace.queues[id] = !usable[id] || !r.queueOffers(q, QueueID(id), pe, in.least)
-	}
-	found, enough := r.collected(q, pe, in.least)
+	// Lacking consumables of the master task are ignored here: the message reports the slots as
+	// available (tested).
+	quiet := q.silent()
+	offers, _ := r.offers(&quiet, pe)
+	found, enough := r.place(q, pe, in.least, offers)
 	if enough && !in.master {
 		found, enough = assignment{}, false
 	}
-	for _, instances := range r.visited(q, found, enough) {
-		host := r.model.instances[instances[0]].host
-		if q.trace.sorted[host] {
-			continue
-		}
-		o := r.offerOf(q, host)
-		for k, id := range instances {
-			if k > 0 && o.told && !o.shut {
-				o = r.offerOf(q, host) // exclusive use of the host is reported for each of its instances
-			}
-			r.extend(q, pe, &o, id)
-		}
-		r.takeFound(q, instances, found)
-	}
+	t.found, t.enough = found.grants, enough
+	r.offers(q, pe)
 	if !enough {
 		q.because(Reason{kind: peSlots, place: int32(pe), number: max(found.slots, 0)})
 	}
@@ -47,26 +35,17 @@ func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
 
 // takeFound counts the slots found on a host against quotas, so that they are not available on the
 // next host.
-func (r *run) takeFound(q *query, host []InstanceID, found assignment) {
+func (r *run) takeFound(q *query, host []InstanceID) {
 	if q.trace.quotas == nil || r.plan != nil {
 		return
 	}
-	for _, g := range found.grants {
+	for _, g := range q.trace.found {
 		if slices.Contains(host, g.Instance) {
 			if left, _ := q.trace.quotas.left(g.Instance, false); left >= g.Slots {
 				q.trace.quotas.take(g.Instance, g.Slots)
 			}
 		}
 	}
-}
-
-// lookedAt returns the instances that are checked for a parallel job; for a job with a reservation
-// it includes full ones (tested).
-func (r *run) lookedAt(q *query) iter.Seq[InstanceID] {
-	if q.is(withFull) {
-		return r.reservable()
-	}
-	return r.candidates(q)
 }
 
 // comesLater reports whether a parallel job gets a reservation: whether it has places when
@@ -84,37 +63,6 @@ func (r *run) comesLater(q *query) bool {
 		}
 	}
 	return false
-}
-
-// visited returns the instances by host, in the order in which the hosts are checked: all of them,
-// or if the job finds enough slots, the ones up to the last grant. Hosts whose cluster queues are
-// all ruled out come last.
-func (r *run) visited(q *query, found assignment, enough bool) [][]InstanceID {
-	var hosts [][]InstanceID
-	at := map[HostID]int{}
-	for _, skipped := range [...]bool{false, true} {
-		for id := range r.lookedAt(q) {
-			i := &r.model.instances[id]
-			if q.trace.queues[i.queue] != skipped {
-				continue
-			}
-			k, ok := at[i.host]
-			if !ok {
-				k = len(hosts)
-				at[i.host] = k
-				hosts = append(hosts, nil)
-			}
-			hosts[k] = append(hosts[k], id)
-		}
-	}
-	if !enough {
-		return hosts
-	}
-	last := -1
-	for _, g := range found.grants {
-		last = max(last, at[r.model.instances[g.Instance].host])
-	}
-	return hosts[:last+1]
 }
 
 // atMost returns the number of slots that the cluster has for a job after the end of everything in
@@ -220,12 +168,4 @@ func (r *run) queueOffersPE(q *query, id QueueID, name string) bool {
 		}
 	}
 	return q.because(Reason{kind: notInPEList, place: int32(id), text: name})
-}
-
-// collected returns the assignment found for a number of slots, and whether it suffices. Lacking
-// consumables of the master task are ignored: the message reports the slots as available (tested).
-func (r *run) collected(q *query, pe PEID, least int) (assignment, bool) {
-	quiet := q.silent()
-	offers, _ := r.offers(&quiet, pe)
-	return r.place(q, pe, least, offers)
 }

@@ -28,7 +28,7 @@ const (
 	fewest
 	// exempt is set if quotas do not apply (sge_resource_quota(5)).
 	exempt
-	// withFull is set to compare full instances as well for reasons, see lookedAt.
+	// withFull is set to compare full instances as well for reasons, see compared.
 	withFull
 	// leaving asks for the capacity of a place after the jobs that share it have finished.
 	leaving

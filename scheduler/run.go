@@ -20,7 +20,8 @@ type run struct {
 	explaining bool
 	started    []*Running
 	lookedBack []*lookBackIn
-	hostOffer  []int32        // by host, while offers are made: which one it is, from 1
+	hostIndex  []int32        // by host, while instances are grouped: see hostGroups.add
+	groups     hostGroups     // see offers
 	owners     map[string]int // tasks that started, by owner
 	reserved   int            // reservations that were made
 	shunned    []bool         // by host, see shun

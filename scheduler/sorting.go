@@ -41,7 +41,8 @@ func (r *run) sortSerial() {
 // of its requests come first.
 func (r *run) sortForSoft(q *query, pe PEID) {
 	const last = math.MaxInt32 - 1
-	c, open := q.category, r.openQueues(q.category, pe)
+	c, quiet := q.category, q.silent()
+	open := r.openQueues(&quiet, pe, fewestSlots(c, r.model.pes[pe].object))
 	r.order.arrange(r.loadOf, func(id InstanceID) int32 {
 		if !open[r.model.instances[id].queue] {
 			return last

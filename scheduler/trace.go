@@ -20,6 +20,9 @@ type trace struct {
 	perHost int    // slots that a parallel job needs on each host that it uses
 	// quotas holds the slots that quotas allow to a parallel job; nil until it is needed.
 	quotas *slotQuotas
+	// found is what the search found for a parallel job, and enough is whether that suffices.
+	found  []Grant
+	enough bool
 }
 
 func newTrace(m *Model) *trace {
@@ -49,6 +52,9 @@ func (t *trace) add(r Reason) { t.reasons = append(t.reasons, r) }
 func (t *trace) skips(i *instanceModel) bool {
 	return t != nil && (t.queues[i.queue] || t.hosts[i.host] || t.sorted[i.host])
 }
+
+// rulesOut reports whether a quota rules a host out.
+func (t *trace) rulesOut(id HostID) bool { return t != nil && t.sorted[id] }
 
 func (t *trace) skipQueue(id QueueID) {
 	if t != nil {
