@@ -31,7 +31,7 @@ func TestList(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 	}
-	m.until("a job runs", func() bool { return strings.Contains(m.as(u, "qstat", "-s", "r").stdout, "runner") })
+	m.until("a job runs", func() bool { return strings.Contains(list(), " running ") })
 	want := regexp.MustCompile(`(?s)^JOB  NAME +USER +STATE +TIME +SLOTS  QUEUE
 1    runner +` + u.Username + ` +running +[0-9 min]+ s +1      all\.q@` + hostName + `
 2    a-long-name-that-the-\.\.\.  ` + u.Username + ` +on hold +[0-9 min]+ s +1      -

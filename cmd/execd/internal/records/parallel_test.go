@@ -20,9 +20,9 @@ func TestEachParallel(t *testing.T) {
 		return string(accounting.AppendClassic(nil, &accounting.Record{Job: job, Category: strings.Repeat("x", job*131%2000)}))
 	}
 	var many strings.Builder
-	for job := 1; job <= 5000; job++ {
+	for job := 1; job <= 1500; job++ {
 		many.WriteString(record(job))
-		if job%1000 == 0 {
+		if job%500 == 0 {
 			many.WriteString("no record\n# a comment\n" + string(accounting.AppendJSON(nil, &accounting.Record{Job: job})))
 		}
 	}
@@ -34,7 +34,7 @@ func TestEachParallel(t *testing.T) {
 		"a record without end":   record(1) + strings.TrimSuffix(record(2), "\n"),
 		"a long line":            record(1) + strings.Repeat("y", MaxLine+blockSize) + "\n" + record(2) + "no record\n",
 		"a long line at first":   strings.Repeat("y", 2*MaxLine) + "\n" + record(2),
-		"a long line at the end": many.String() + strings.Repeat("y", 2*MaxLine),
+		"a long line at the end": record(1) + strings.Repeat("y", 2*MaxLine),
 		"two long lines":         strings.Repeat(strings.Repeat("y", MaxLine+2*blockSize)+"\n", 2) + record(2),
 	} {
 		t.Run(name, func(t *testing.T) {

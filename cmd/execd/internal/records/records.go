@@ -51,7 +51,9 @@ func open(name string) (*os.File, error) {
 const recent = 8 << 20
 
 // OpenRecent opens an accounting file as Open does, and skips to the first line in its last 8 MiB.
-func OpenRecent(name string) (*File, error) {
+func OpenRecent(name string) (*File, error) { return openEnd(name, recent) }
+
+func openEnd(name string, most int64) (*File, error) {
 	file, err := open(name)
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func OpenRecent(name string) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	from := max(info.Size()-recent-1, 0)
+	from := max(info.Size()-most-1, 0)
 	in := bufio.NewReader(io.NewSectionReader(file, from, info.Size()-from))
 	for err = nil; from > 0; { // to the end of the line
 		if _, err = in.ReadSlice('\n'); !errors.Is(err, bufio.ErrBufferFull) {
