@@ -108,7 +108,7 @@ func tristate(s string) (job.Tristate, error) {
 }
 
 func setName(b *builder, s setting) error {
-	if s.value() == "" && b.alteration != nil {
+	if s.value() == "" && (b.alteration != nil || b.reservation != nil) {
 		return nil // without effect (tested)
 	}
 	b.req.Name = s.value()

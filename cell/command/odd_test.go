@@ -40,6 +40,11 @@ func TestOddValues(t *testing.T) {
 		{"root", []string{"qconf", "-dattr", "exechost", "report_variables", "tok", "node1"}, "", "unknown resource \"tok\"\n", 1},
 		{"root", []string{"qconf", "-dattr", "exechost", "user_lists", "tok", "node1"}, "", "Userset \"tok\" does not exist\n", 1},
 		{"root", []string{"qconf", "-aattr", "exechost", "projects", "tok", "node1"}, "", "denied: project \"tok\" referenced in projects of exechost \"node1\" does not exist\n", 1},
+		{"root", []string{"qrsub", "-a", "203501010000", "-d", "60", "-N", ""}, "Your advance reservation 1 has been granted\n", "", 0},
+		{"root", []string{"qrsub", "-N", "a:b", "-d", "60"}, "Colon (':') not allowed in objectname\n", "", 1},
+		{"root", []string{"qrsub", "-e", "x"}, "", "\nInvalid format of date/hour-minute field.\nqrsub: Wrong date/time format \"x\" specified to -e option\nexpected [[CC]YY]MMDDhhmm[.SS]\n", 1},
+		{"root", []string{"qconf", "-Arqs", "r1"}, "root@node1 added \"r1\" to resource quota set list\n", "", 0},
+		{"root", []string{"qconf", "-mattr", "resource_quota", "limit", "nosuch=5", "r1/1"}, "", "\"resource_quota\" references not existing complex attribute \"nosuch\"\n", 1},
 		// Differences.
 		{"alice", []string{"qsub", "-terse", "-h", "-N", "a", "-N", "b", "job.sh"}, "5\n", "", 0},
 		{"alice", []string{"qsub", "-M", "a b", "job.sh"}, "", "qsub: Wrong mail list format \"a b\" specified to -M option\n\"a b\" is not a mail address\n", 7},

@@ -354,6 +354,19 @@ func (x *call) purge(g *given) {
 	x.say("%s modified %q in %s", x.who(), queue, queueKind.list)
 }
 
+// limitsComplexes reports whether the limits of a rule name complexes that exist, and prints an error about one
+// that does not (tested).
+func (x *call) limitsComplexes(limits string) bool {
+	for _, e := range splitElements(limits, ",") {
+		name, _, _ := strings.Cut(e, "=")
+		if _, ok := x.cluster().Complexes().Find(name); !ok {
+			x.fail(1, "\"resource_quota\" references not existing complex attribute %q", name)
+			return false
+		}
+	}
+	return true
+}
+
 // changeQuota changes a resource quota set, or with a slash one of its rules, by its name
 // or its number from 1.
 func (x *call) changeQuota(w way, settings []setting, name string) {
@@ -375,6 +388,9 @@ func (x *call) changeQuota(w way, settings []setting, name string) {
 			}
 			if j < 0 {
 				x.fail(1, "no resource quota rule specified for modification")
+				return
+			}
+			if s.name == "limit" && !x.limitsComplexes(s.value) {
 				return
 			}
 			set.Rules[j], ok = x.changeRule(w, set.Rules[j], s)

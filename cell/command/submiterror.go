@@ -176,7 +176,7 @@ func (x *call) valueError(e *submit.Error, prefix string) {
 	case isNumber:
 		x.fail(exitUsage, "%s%s", prefix, number)
 		return
-	case option == "-a" || option == "-dl":
+	case option == "-a" || option == "-dl" || option == "-e" && x.in.Name == "qrsub":
 		x.wrongDate(e, prefix)
 	case option == "-binding":
 		x.fail(exitUsage, "%s-binding option contains errors: %s", prefix, e.Problem)
@@ -272,7 +272,7 @@ func (x *call) badName(e *submit.Error, name string) {
 		}
 	}
 	switch {
-	case x.in.Name == "qalter":
+	case x.in.Name == "qalter" || x.in.Name == "qrsub":
 		x.say("%s", text)
 		x.result.Exit = exitRefused
 	case x.isInteractive():
