@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// recorded are lines of the original.
+// recorded returns lines written by Grid Engine.
 func recorded(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/gridengine.txt")
@@ -33,7 +33,7 @@ func recorded(t testing.TB) []string {
 	return lines
 }
 
-// TestClassicLines prints what it has read of the original.
+// TestClassicLines reads and prints lines of Grid Engine.
 func TestClassicLines(t *testing.T) {
 	for _, line := range recorded(t) {
 		r, err := ParseClassic(line)
@@ -199,7 +199,7 @@ func TestFromOutcome(t *testing.T) {
 	}
 }
 
-// FuzzClassic: what is read and printed is read as the same again.
+// FuzzClassic checks that a line that was read and printed reads back the same.
 func FuzzClassic(f *testing.F) {
 	for _, line := range recorded(f) {
 		f.Add(line)

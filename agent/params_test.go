@@ -29,7 +29,7 @@ func params(t *testing.T, global string) func(*Options) {
 	}
 }
 
-// What has no effect is said, once, and nothing is said of what has one.
+// Parameters without effect are logged once, and other parameters are not.
 func TestIneffectiveParameters(t *testing.T) {
 	var log testenv.Transcript
 	w := newWorld(t, params(t, "execd_params USE_SMAPS=true,PROF_EXECD=1,NO_SECURITY=false,SOMETHING=7,USE_QSUB_GID=true,KEEP_ACTIVE=false\n"), func(o *Options) {
@@ -50,7 +50,7 @@ func TestIneffectiveParameters(t *testing.T) {
 	}
 }
 
-// A group of the submission counts where USE_QSUB_GID says so.
+// With USE_QSUB_GID the group of the submission counts.
 func TestSubmitGroup(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	groups := func(o *Options) {
@@ -83,8 +83,8 @@ func TestSubmitGroup(t *testing.T) {
 	}
 }
 
-// shepherd_cmd is called in place of the supervisor, and one that is not there is why a
-// job does not start.
+// shepherd_cmd is called instead of the supervisor, and if it does not exist, the job does not
+// start.
 func TestShepherdCommand(t *testing.T) {
 	dir := t.TempDir()
 	command, called := filepath.Join(dir, "wrapper"), filepath.Join(dir, "called")
@@ -124,7 +124,7 @@ func TestShepherdCommand(t *testing.T) {
 	}
 }
 
-// What was reserved is accounted, and reported, where it is to be.
+// The reserved usage is accounted and reported if the configuration says so.
 func TestReservedUsage(t *testing.T) {
 	for name, want := range map[string]struct{ accounted, reported bool }{
 		"ACCT_RESERVED_USAGE": {true, false}, "SHARETREE_RESERVED_USAGE": {false, true}, "KEEP_ACTIVE": {},
@@ -156,7 +156,7 @@ func TestReservedUsage(t *testing.T) {
 	}
 }
 
-// There are no records of jobs where reporting_params says so.
+// reporting_params can switch off accounting records.
 func TestNoAccounting(t *testing.T) {
 	var records atomic.Int32
 	w := newWorld(t, params(t, "reporting_params accounting=false\n"), func(o *Options) {
@@ -173,7 +173,7 @@ func TestNoAccounting(t *testing.T) {
 	}
 }
 
-// Simulated jobs last as long as they say, and nothing runs.
+// Simulated jobs take the requested time, and no process runs.
 func TestSimulatedJobs(t *testing.T) {
 	configuration := params(t, "execd_params SIMULATE_JOBS=true\nshepherd_cmd /nonexistent\n")
 	w := newWorld(t, configuration)

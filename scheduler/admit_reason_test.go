@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// proposal is a start that somebody wants: slots by instance, the master first.
+// proposal is a proposed start: slots by instance, the master's first.
 type proposal struct {
 	scene
 	scheduler.Requests
@@ -43,7 +43,7 @@ func (p *proposal) running(t *testing.T, s *scheduler.State) *scheduler.Running 
 	return r
 }
 
-// TestReasonsOfAdmit has one cause after the other against a start.
+// TestReasonsOfAdmit tries each cause against a start.
 func TestReasonsOfAdmit(t *testing.T) {
 	fill := func(slots string) scheduler.Requests { return scheduler.Requests{PE: "fill", Slots: slotsOf(t, slots)} }
 	with := func(r scheduler.Requests, pairs ...string) scheduler.Requests {
@@ -222,7 +222,7 @@ func TestReasonsOfAdmit(t *testing.T) {
 	}
 }
 
-// TestAdmitRefusesWhatIsNoStart has starts that make no sense.
+// TestAdmitRefusesWhatIsNoStart passes invalid starts.
 func TestAdmitRefusesWhatIsNoStart(t *testing.T) {
 	s := scene{}.make(t)
 	other := scene{}.make(t)
@@ -255,7 +255,7 @@ func TestAdmitRefusesWhatIsNoStart(t *testing.T) {
 	}
 }
 
-// TestAdmitLooksAtThings gives tasks things of resource maps.
+// TestAdmitLooksAtThings gives tasks elements of resource maps.
 func TestAdmitLooksAtThings(t *testing.T) {
 	for name, c := range map[string]struct {
 		give []string // of gpu

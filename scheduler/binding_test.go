@@ -99,7 +99,7 @@ func fromTo(t testing.TB, first, last int) rangelist.List {
 	return l
 }
 
-// granted is what a task got: queue@host=slots, and its cores.
+// granted returns the grants of a task as text: queue@host=slots, and its cores.
 func granted(s *scheduler.State, grants []scheduler.Grant) string {
 	var all []string
 	for _, g := range grants {
@@ -112,7 +112,7 @@ func granted(s *scheduler.State, grants []scheduler.Grant) string {
 	return strings.Join(all, ", ")
 }
 
-// outcome is what a run does for a job: what it gets, or the reasons why it waits.
+// outcome returns the result of a run for a job: its grants, or the reasons why it is pending.
 func outcome(s *scheduler.State, d *scheduler.Decisions, j *scheduler.Job) string {
 	for i := range d.Starts {
 		if d.Starts[i].Job == j {
@@ -264,7 +264,7 @@ func TestCoresAreBooked(t *testing.T) {
 	}
 }
 
-// Where the cluster does not ask for it, a binding means nothing to the scheduler.
+// Without BINDING_AWARE, the scheduler ignores bindings.
 func TestSwitchedOff(t *testing.T) {
 	s := cores(t, unaware, "SCCC/Sccc")
 	j := enqueue(t, s, 1, &scheduler.Requests{User: "u", Binding: linear(4)})
@@ -284,7 +284,7 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// A job with a reservation gets its cores when they are free, and nobody delays it.
+// A job with a reservation gets its cores when they are free, and no other job delays it.
 func TestCoresAreReserved(t *testing.T) {
 	limit := func(seconds string) []qconf.Setting { return request("h_rt", seconds) }
 	s := cores(t, "params BINDING_AWARE=1,DURATION_OFFSET=0\nmax_reservation 5\ndefault_duration 1:0:0", "SCCCC")
@@ -310,7 +310,7 @@ func TestCoresAreReserved(t *testing.T) {
 			t.Errorf("job %d: got %s, want %s", j.ID, got, want)
 		}
 	}
-	// Cores that nobody is known to have may be free in the next run.
+	// Reported cores that belong to no known task may be free in the next run.
 	reportCores(t, s, 0, "SCCCC/SCccC")
 	if d := s.Run(100); len(d.Reservations) != 1 || d.Reservations[0].At != 1000 {
 		t.Errorf("reserved: %+v", d.Reservations)
@@ -331,7 +331,7 @@ func TestParallelJobReservesCores(t *testing.T) {
 	}
 }
 
-// What hosts report of cores that no task has is believed until the next run.
+// Reported cores that belong to no task count as used until the next run.
 func TestReservationBehindCoresOfSomebodyElse(t *testing.T) {
 	for what, r := range map[string]*scheduler.Requests{
 		"serial":   {User: "u", Binding: linear(2)},
@@ -346,7 +346,7 @@ func TestReservationBehindCoresOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// Reservations are behind what starts in the same run.
+// Reservations come after tasks that start in the same run.
 func TestReservationBehindAStart(t *testing.T) {
 	s := cores(t, "params BINDING_AWARE=1,DURATION_OFFSET=0\nmax_reservation 5", "SCC")
 	enqueue(t, s, 1, &scheduler.Requests{User: "u", Hard: request("h_rt", "300"), Binding: linear(1)})

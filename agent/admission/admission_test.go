@@ -60,7 +60,7 @@ func ask(t testing.TB, options string) *submit.Request {
 	return r
 }
 
-// dump is all that can be seen of what is booked.
+// dump returns the visible state of all bookings.
 func (b *Book) dump(now int64) string {
 	var text strings.Builder
 	o := b.state.Observe(now)
@@ -84,7 +84,7 @@ func (b *Book) dump(now int64) string {
 	return text.String()
 }
 
-// site is a made up cluster, with a master and an agent on each host.
+// site is a generated cluster, with a master, and an agent on each host.
 type site struct {
 	t      testing.TB
 	r      *rand.Rand
@@ -165,7 +165,7 @@ func (s *site) report(host string) {
 	}
 }
 
-// submit makes a job up.
+// submit generates a job.
 func (s *site) submit() (*scheduler.Job, *submit.Request) {
 	var o []string
 	maybe := func(percent int, options ...string) {
@@ -239,7 +239,7 @@ func (s *site) bookings(x *scheduler.Start, r *submit.Request) map[string]Bookin
 	return parts
 }
 
-// stored is a booking after a restart.
+// stored returns a booking as read after a restart.
 func (s *site) stored(b Booking) Booking {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -284,7 +284,7 @@ func (s *site) end(i int) {
 	s.tasks = slices.Delete(s.tasks, i, i+1)
 }
 
-// audit compares each book with one in which nothing but what runs was ever booked.
+// audit compares each book with a new one in which only the running jobs are booked.
 func (s *site) audit() {
 	s.t.Helper()
 	cluster := s.files.cluster(s.t)
@@ -314,8 +314,8 @@ func (s *site) audit() {
 	}
 }
 
-// TestAgentsAdmitWhatAMasterStarts has a master with all of a cluster and agents with their
-// hosts alone: the agents agree to all that the master decides, and know what they have.
+// TestAgentsAdmitWhatAMasterStarts runs a master for a whole cluster, and an agent for each host:
+// the agents admit all starts of the master, and their books are correct.
 func TestAgentsAdmitWhatAMasterStarts(t *testing.T) {
 	starts, parallel, slaves := 0, 0, 0
 	for seed := range uint64(50) {
@@ -361,8 +361,8 @@ func TestAgentsAdmitWhatAMasterStarts(t *testing.T) {
 	}
 }
 
-// TestNothingIsOversubscribedByAnybody books what two masters that do not know each other
-// ask for: what an agent admits fits on the host.
+// TestNothingIsOversubscribedByAnybody books the starts of two independent masters: everything that
+// an agent admits fits on the host.
 func TestNothingIsOversubscribedByAnybody(t *testing.T) {
 	admitted, denied := 0, 0
 	for seed := range uint64(40) {
@@ -401,7 +401,7 @@ func TestNothingIsOversubscribedByAnybody(t *testing.T) {
 	}
 }
 
-// fits adds up what the bookings of a host have.
+// fits adds up the bookings of a host and checks that they fit.
 func (s *site) fits(b *Book) {
 	s.t.Helper()
 	mem, dev, slots := 0.0, 0.0, map[string]int{}

@@ -62,7 +62,7 @@ func ready(t *testing.T, f files) *Book {
 	return b
 }
 
-// TestRefusals has one cause after the other why there is no room.
+// TestRefusals tries each cause of a refusal.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		options, queue string
@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestBookingsThatMakeNoSense are mistakes of the caller.
+// TestBookingsThatMakeNoSense passes invalid bookings.
 func TestBookingsThatMakeNoSense(t *testing.T) {
 	for name, edit := range map[string]func(x *Booking){
 		"no request":      func(x *Booking) { x.Request = nil },
@@ -194,7 +194,7 @@ func TestBookOfAnyHost(t *testing.T) {
 	}
 }
 
-// TestHostWithoutQueues is not in the configuration at all.
+// TestHostWithoutQueues uses a host that is not in the configuration.
 func TestHostWithoutQueues(t *testing.T) {
 	b := newBook(t, small.cluster(t), "n9")
 	b.SetLoad(idle)
@@ -296,7 +296,7 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
-// TestWhatIsFoundAfterARestart is booked though the configuration has changed meanwhile.
+// TestWhatIsFoundAfterARestart books jobs after a restart with a changed configuration.
 func TestWhatIsFoundAfterARestart(t *testing.T) {
 	b := ready(t, small)
 	old := booking(t, 1, "-pe gone 2 -l mem=1,gpu=1 -q old.q", "old.q")
@@ -340,7 +340,8 @@ func TestWhatIsFoundAfterARestart(t *testing.T) {
 	}
 }
 
-// TestSeveralGoroutines have one book: nothing is given twice, and nothing is left.
+// TestSeveralGoroutines uses one book in several goroutines: nothing is booked twice, and at the
+// end nothing is booked.
 func TestSeveralGoroutines(t *testing.T) {
 	b := ready(t, small)
 	cluster := small.cluster(t)

@@ -25,7 +25,7 @@ const (
 	secret   = "0123456789abcdef0123456789abcdef"
 )
 
-// something answers as h says.
+// something starts a server with the handler h, and returns a client of it.
 func something(t *testing.T, h http.HandlerFunc, change ...func(*Options)) *Client {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -101,7 +101,7 @@ func TestTokenStaysHere(t *testing.T) {
 	}
 }
 
-// What a call sends, and that it passes over what it does not know.
+// A call sends the expected request, and ignores unknown fields of the answer.
 func TestCall(t *testing.T) {
 	c := something(t, func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -248,7 +248,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// Each text arrives as it was, UTF-8 or not, and what is sent is not changed.
+// Each text arrives unchanged, whether it is UTF-8 or not, and the sent message is not changed.
 func TestPacking(t *testing.T) {
 	text := rapid.StringOf(rapid.RuneFrom([]rune{'a', 'é', '"', '\n', 0}))
 	text = rapid.OneOf(text, rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
@@ -288,15 +288,14 @@ func TestPacking(t *testing.T) {
 	})
 }
 
-// Each call has a number of its own, which its repetitions have, too, where the master
-// counts.
+// Each call of a master with an epoch has its own number, which its repetitions share.
 func TestSequence(t *testing.T) {
 	for epoch, numbered := range map[uint64]bool{0: false, 5: true} {
 		var got []string
 		c := something(t, func(w http.ResponseWriter, r *http.Request) {
 			got = append(got, r.Header.Get(SequenceHeader))
 			if len(got) == 2 {
-				w.WriteHeader(http.StatusBadGateway) // something between the two
+				w.WriteHeader(http.StatusBadGateway) // from a proxy
 				return
 			}
 			say(w, `{}`)

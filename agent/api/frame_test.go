@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Frames come as they went; what is none is refused before room is made for it.
+// Frames arrive as they were sent; an invalid frame is refused before memory is allocated for it.
 func TestFrames(t *testing.T) {
 	var b bytes.Buffer
 	long := bytes.Repeat([]byte("x"), MaxFrame)

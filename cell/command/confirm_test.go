@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// TestConfirmed: a job is the one that its user has told the launcher of, under a key that the launcher takes. The
-// keys of all jobs have to fit into one order for the launcher.
+// TestConfirmed checks that a job is the one that its user has confirmed to the launcher, under a
+// key that the launcher accepts. The keys of all jobs must fit into one order to the launcher.
 func TestConfirmed(t *testing.T) {
 	r, err := submit.Parse(submit.Input{Args: []string{"-b", "y", "true"}, Cwd: "/"})
 	if err != nil {

@@ -38,8 +38,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A file that is kept open is read as it is now, whatever its length; one that is not there,
-// or cannot be read, is looked for again.
+// A file that is kept open is read in its current state and length; a missing or unreadable one is
+// opened again.
 func TestKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	k := Kept{Path: path}

@@ -135,7 +135,7 @@ func attempt(t *testing.T, m machine, steps []guest.Step) (results []guest.Resul
 	return results, outputs, err
 }
 
-// environment says what may not be missing in a guest.
+// environment returns the requirements for which tests in a guest must not skip.
 func environment(m machine) []string {
 	needs := []string{string(testenv.Cgroup), string(testenv.Guest)}
 	if m.Systemd {

@@ -20,7 +20,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// master is a client of an agent that runs jobs, and what it has been told.
+// master is a client of an agent that runs jobs, with the reports that it has received.
 type master struct {
 	*api.Client
 	t     *testing.T

@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/agent/audit"
 )
 
-// audited runs a server with an audit log, and returns what reads its new records.
+// audited runs a server with an audit log, and returns a function that reads its new records.
 func audited(t *testing.T, prepare func(*Options)) (*running, func() []audit.Record) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit")
@@ -49,8 +49,8 @@ func audited(t *testing.T, prepare func(*Options)) (*running, func() []audit.Rec
 	}
 }
 
-// TestOrdersAreAudited: what a master orders has a record before it is done, and one more when it
-// is refused. No value of a variable is in it.
+// TestOrdersAreAudited checks that an order of a master has a record before it is carried out, and
+// another one if it is refused. The records contain no values of variables.
 func TestOrdersAreAudited(t *testing.T) {
 	r, news := audited(t, func(o *Options) {})
 	c := r.client()
@@ -135,7 +135,7 @@ func TestOrdersAreAudited(t *testing.T) {
 	}
 }
 
-// TestStrangersAreAudited: who may not order anything leaves a record, from where it was.
+// TestStrangersAreAudited checks that a caller without permission leaves a record with its address.
 func TestStrangersAreAudited(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte(strings.Repeat("t", 40)+"\n"), 0o600); err != nil {

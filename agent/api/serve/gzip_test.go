@@ -21,7 +21,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// manyJobs gives an agent some that run, which differ as jobs do.
+// manyJobs gives an agent n running jobs with different values.
 func manyJobs(f *fake, n int) {
 	for i := 1; i <= n; i++ {
 		at := began.Add(time.Duration(i) * 12_345_678)
@@ -34,7 +34,7 @@ func manyJobs(f *fake, n int) {
 	}
 }
 
-// Reports are compressed for whoever asks for it, and each comes at once all the same.
+// Reports are compressed if the client asks for it, and each still arrives at once.
 func TestReportsCompressed(t *testing.T) {
 	for accept, want := range map[string]string{
 		"":                          "",
@@ -94,7 +94,7 @@ func TestReportsCompressed(t *testing.T) {
 			for i := 1; i <= 200; i++ {
 				line(fmt.Sprintf(`"job":{"job":%d,`, i))
 			}
-			for i := 1; i <= 3; i++ { // each has to be there before the next one happens
+			for i := 1; i <= 3; i++ { // each must arrive before the next one is made
 				r.agent.put(agent.JobReport{ID: job.ID{Job: 1000 + i}, State: agent.Accepted})
 				line(fmt.Sprintf(`"job":{"job":%d,`, 1000+i))
 			}
@@ -107,7 +107,7 @@ func TestReportsCompressed(t *testing.T) {
 	}
 }
 
-// A client on another host has its reports compressed, one on this host has not.
+// A client on another host gets compressed reports, a client on this host does not.
 func TestClientAsksForCompression(t *testing.T) {
 	a := newAuthority(t, "a")
 	r, address, _ := runTLS(t, a)
@@ -131,8 +131,8 @@ func TestClientAsksForCompression(t *testing.T) {
 	t.Attr("report-bytes", fmt.Sprintf("%d of %d", compressed, plain))
 }
 
-// countingProxy counts what comes from an address, and returns another one that leads
-// there.
+// countingProxy starts a proxy for an address, which counts the received bytes, and returns its
+// address.
 func countingProxy(t *testing.T, network, address string, size *atomic.Int64) string {
 	t.Helper()
 	where := "127.0.0.1:0"

@@ -112,7 +112,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestNumbersStay takes a GPU out and puts others in: each keeps its number, also over restarts.
+// TestNumbersStay removes a GPU and adds others: each keeps its number, also after restarts.
 func TestNumbersStay(t *testing.T) {
 	root, file := hostWith(t, h100, mi)
 	r := open(t, root, file)
@@ -160,8 +160,8 @@ func TestNumbersStay(t *testing.T) {
 	}
 }
 
-// TestNoneIsOffered has a host offer no GPU when it cannot know which numbers they have, and keep
-// jobs from all.
+// TestNoneIsOffered checks that a host that cannot know the numbers of its GPUs offers none, and
+// denies all to jobs.
 func TestNoneIsOffered(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(t *testing.T, root, file string)
@@ -194,7 +194,7 @@ func TestNoneIsOffered(t *testing.T) {
 	}
 }
 
-// TestNextDaemon has the GPUs of a daemon that has ended go to the one that waits.
+// TestNextDaemon checks that a waiting daemon gets the GPUs of one that has ended.
 func TestNextDaemon(t *testing.T) {
 	root, file := hostWith(t, h100)
 	first, second := open(t, root, file), open(t, root, file+"2")
