@@ -220,6 +220,9 @@ func (c *Cluster) Warnings() []*Error {
 	for _, q := range c.quotas {
 		warnings = append(warnings, q.warnings...)
 	}
+	if w := c.poolWarning(); w != nil {
+		warnings = append(warnings, w)
+	}
 	return append(warnings, c.doubtful...)
 }
 

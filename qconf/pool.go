@@ -31,6 +31,19 @@ func (c *Cluster) MemoryPool() (Complex, bool) {
 	return x, ok && x.Type == ComplexMemory && x.Consumable == ConsumableYes && x.Relop != relopExclusive && x.Requestable != RequestableNo
 }
 
+// poolWarning returns a warning if MEMORY_POOL is set but is not a memory pool, so that jobs book
+// nothing; nil otherwise.
+func (c *Cluster) poolWarning() *Error {
+	name := c.global.QmasterParams.MemoryPool
+	if _, ok := c.MemoryPool(); ok || name == "" {
+		return nil
+	}
+	return &Error{
+		Attribute: "qmaster_params", Value: "MEMORY_POOL=" + name,
+		Problem: "MEMORY_POOL=" + name + " is no memory pool, and jobs book no memory: expected the name of a requestable complex of type MEMORY, with consumable YES and a relop other than EXCL",
+	}
+}
+
 // MemoryPoolDefault returns the memory, in bytes, that a job without a request books from the
 // memory pool for each slot; 0 without a pool.
 func (c *Cluster) MemoryPoolDefault() uint64 {

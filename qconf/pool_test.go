@@ -80,3 +80,30 @@ func TestDefaultOfTheMemoryPool(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryPoolThatIsNone warns of a MEMORY_POOL from which no job can book.
+func TestMemoryPoolThatIsNone(t *testing.T) {
+	for pool, warned := range map[string]bool{
+		"m_mem_free mmf MEMORY <= YES YES 1G 0":  false,
+		"m_mem_free mmf MEMORY <= YES NO 0 0":    true,
+		"m_mem_free mmf MEMORY <= YES JOB 1G 0":  true,
+		"m_mem_free mmf MEMORY <= NO YES 1G 0":   true,
+		"m_mem_free mmf INT <= YES YES 1 0":      true,
+		"m_mem_freed mmfd MEMORY <= YES YES 0 0": true,
+	} {
+		c, err := qconf.Load(fstest.MapFS{
+			"complexes":   {Data: []byte(qconf.DefaultComplexes().Format() + pool + "\n")},
+			"conf/global": {Data: []byte("qmaster_params MEMORY_POOL=m_mem_free\n")},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := false
+		for _, w := range c.Warnings() {
+			got = got || strings.Contains(w.Error(), "MEMORY_POOL=m_mem_free")
+		}
+		if got != warned {
+			t.Errorf("complex %q: warnings %v", pool, c.Warnings())
+		}
+	}
+}
