@@ -179,12 +179,10 @@ Prints the help text of a command, or the list of commands.
 
 func printHelp(args []string) (int, error) {
 	line, err := options.Parse(helpUsage, args, nil)
+	if err != nil {
+		return options.Exit(os.Stdout, helpUsage, err)
+	}
 	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(os.Stdout, helpUsage)
-		return 0, err
-	case err != nil:
-		return options.ExitUsage, err
 	case len(line.Operands) > 1:
 		return options.ExitUsage, options.Usagef("expected one command, and there are %d arguments", len(line.Operands))
 	case len(line.Operands) == 0:
@@ -208,13 +206,10 @@ Prints the version.
 
 func printVersion(args []string) (int, error) {
 	line, err := options.Parse(versionUsage, args, nil)
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(os.Stdout, versionUsage)
-		return 0, err
-	case err != nil:
-		return options.ExitUsage, err
-	case len(line.Operands) > 0:
+	if err != nil {
+		return options.Exit(os.Stdout, versionUsage, err)
+	}
+	if len(line.Operands) > 0 {
 		return options.ExitUsage, options.Usagef("unexpected argument %q", line.Operands[0])
 	}
 	_, err = fmt.Println("execd", version.String())

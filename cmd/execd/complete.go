@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"regexp"
@@ -27,12 +26,8 @@ const completionPatience = 200 * time.Millisecond
 
 func printCompletion(args []string) (int, error) {
 	err := completions().Script(args, os.Stdout)
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(os.Stdout, completion.Usage)
-		return 0, err
-	case err != nil:
-		return options.ExitUsage, err
+	if err != nil {
+		return options.Exit(os.Stdout, completion.Usage, err)
 	}
 	return 0, nil
 }

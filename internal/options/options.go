@@ -7,6 +7,7 @@ package options
 import (
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -32,6 +33,16 @@ func (e *UsageError) Error() string { return e.Problem }
 // Usagef returns a *UsageError with a formatted problem.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Problem: fmt.Sprintf(format, args...)}
+}
+
+// Exit returns the exit status of a command for an error of Parse, and the error to print. If the
+// command line asks for the help text, Exit writes it to out, and the status is 0.
+func Exit(out io.Writer, help string, err error) (int, error) {
+	if !errors.Is(err, ErrHelp) {
+		return ExitUsage, err
+	}
+	_, err = io.WriteString(out, help)
+	return 0, err
 }
 
 // Option is an option as a help text describes it.

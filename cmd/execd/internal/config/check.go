@@ -54,12 +54,8 @@ type Command struct {
 func (c *Command) Run() (int, error) {
 	partial := false
 	line, err := options.Parse(Usage, c.Args, options.Values{"partial": &partial})
-	if errors.Is(err, options.ErrHelp) {
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitValid, err
-	}
 	if err != nil {
-		return options.ExitUsage, err
+		return options.Exit(c.Stdout, Usage, err)
 	}
 	words := line.Operands
 	switch {

@@ -33,13 +33,10 @@ Shows which limits of jobs this host can enforce, by which means, and how to imp
 func Run(args []string, stdout io.Writer) (int, error) {
 	asJSON, conf, gpuRoot := false, "", "/"
 	line, err := options.Parse(Usage, args, options.Values{"json": &asJSON, "conf": &conf, "gpu-root": &gpuRoot})
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(stdout, Usage)
-		return StatusBest, err
-	case err != nil:
-		return options.ExitUsage, err
-	case len(line.Operands) > 0:
+	if err != nil {
+		return options.Exit(stdout, Usage, err)
+	}
+	if len(line.Operands) > 0 {
 		return options.ExitUsage, options.Usagef("unexpected argument %q", line.Operands[0])
 	}
 	cluster := qconf.Builtin(runtime.NumCPU())

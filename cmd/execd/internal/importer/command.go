@@ -82,12 +82,8 @@ func parse(args []string) (*settings, error) {
 // not been shown yet; what was not taken has.
 func (c *Command) Run() (int, error) {
 	s, err := parse(c.Args)
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitGood, err
-	case err != nil:
-		return options.ExitUsage, err
+	if err != nil {
+		return options.Exit(c.Stdout, Usage, err)
 	}
 	found := newSource()
 	if s.live {

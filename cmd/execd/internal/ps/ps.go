@@ -6,7 +6,6 @@ package ps
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -69,12 +68,10 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	var all bool
 	var who, number, color string
 	line, err := options.Parse(Usage, c.Args, options.Values{"all": &all, "user": &who, "limit": &number, "color": &color})
+	if err != nil {
+		return options.Exit(c.Stdout, Usage, err)
+	}
 	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitGood, err
-	case err != nil:
-		return options.ExitUsage, err
 	case len(line.Operands) > 0:
 		return options.ExitUsage, options.Usagef("unexpected argument %q", line.Operands[0])
 	case all && who != "":

@@ -69,13 +69,10 @@ func (c *Command) Run() (int, error) {
 	var file string
 	var asJSON bool
 	line, err := options.Parse(Usage, c.Args, options.Values{"file": &file, "json": &asJSON})
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitGood, err
-	case err != nil:
-		return options.ExitUsage, err
-	case len(line.Operands) == 0:
+	if err != nil {
+		return options.Exit(c.Stdout, Usage, err)
+	}
+	if len(line.Operands) == 0 {
 		return options.ExitUsage, options.Usagef("expected the number of a job")
 	}
 	var jobs []wanted

@@ -1,7 +1,6 @@
 package sensor
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -55,12 +54,8 @@ func (c *Command) Run() (int, error) {
 	var asJSON bool
 	var conf, user, host, timeoutText string
 	line, err := options.Parse(Usage, c.Args, options.Values{"json": &asJSON, "conf": &conf, "user": &user, "host": &host, "timeout": &timeoutText})
-	if errors.Is(err, options.ErrHelp) {
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitGood, err
-	}
 	if err != nil {
-		return options.ExitUsage, err
+		return options.Exit(c.Stdout, Usage, err)
 	}
 	if len(line.Operands) == 0 || line.Operands[0] != "check" {
 		return options.ExitUsage, options.Usagef("expected the command check")

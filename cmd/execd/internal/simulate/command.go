@@ -40,13 +40,10 @@ type Command struct {
 // one; it may have several lines.
 func (c *Command) Run() (int, error) {
 	o, err := parse(c.Args)
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitDone, err
-	case err != nil:
-		return options.ExitUsage, err
-	case o.caseDir != "":
+	if err != nil {
+		return options.Exit(c.Stdout, Usage, err)
+	}
+	if o.caseDir != "" {
 		return c.replay(o)
 	}
 	return c.simulate(o)

@@ -79,12 +79,8 @@ const (
 // Run carries the command out and returns the exit status. An error has not been printed yet.
 func (c *Command) Run(ctx context.Context) (int, error) {
 	q, follow, err := c.parse()
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitGood, err
-	case err != nil:
-		return options.ExitUsage, err
+	if err != nil {
+		return options.Exit(c.Stdout, Usage, err)
 	}
 	session, err := qclient.Dial(ctx, "execd tail", c.Stderr)
 	if err != nil {

@@ -55,13 +55,10 @@ type Command struct {
 func (c *Command) Run(ctx context.Context) (int, error) {
 	var quiet bool
 	line, err := options.Parse(Usage, c.Args, options.Values{"quiet": &quiet})
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitGood, err
-	case err != nil:
-		return options.ExitUsage, err
-	case len(line.Operands) == 0:
+	if err != nil {
+		return options.Exit(c.Stdout, Usage, err)
+	}
+	if len(line.Operands) == 0 {
 		return options.ExitUsage, options.Usagef("expected the number of a job")
 	}
 	var jobs []uint32

@@ -10,7 +10,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -64,13 +63,10 @@ const (
 func (c *Command) Run(ctx context.Context) (int, error) {
 	var port string
 	line, err := options.Parse(Usage, c.Args, options.Values{"port": &port})
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitGood, err
-	case err != nil:
-		return options.ExitUsage, err
-	case len(line.Operands) > 0:
+	if err != nil {
+		return options.Exit(c.Stdout, Usage, err)
+	}
+	if len(line.Operands) > 0 {
 		return options.ExitUsage, options.Usagef("unexpected argument %q", line.Operands[0])
 	}
 	number := 0
