@@ -182,17 +182,6 @@ func newQueue(text Text, parts queueParts, err error) (*Queue, error) {
 	return q, err
 }
 
-// HasHost reports whether the queue has an instance on the host: whether its
-// host list names it (SameHost) or a group that holds it.
-func (q *Queue) HasHost(host string, groups *HostGroups) bool {
-	for _, h := range q.Hosts {
-		if strings.HasPrefix(h, "@") && groups.Contains(h, host) || SameHost(h, host) {
-			return true
-		}
-	}
-	return false
-}
-
 // Instance returns the settings of the queue on a host, whether or not the host is in its host
 // list. For each parameter, the setting of the host takes precedence over the setting of a host
 // group that contains it, and that over the default (queue_conf(5), hostlist).

@@ -25,13 +25,9 @@ type LimitRequest struct {
 	Value    uint64 // in the unit of the resource; quantity.Infinity for none
 }
 
-// ParseResources reads the value of -l: name[=value] separated by commas or blanks (sge_submit(1)).
-// It checks the values of limits. The package does not know other resources and their types.
-func ParseResources(s string, soft bool) ([]ResourceRequest, error) {
-	return parseResources(s, soft, false)
-}
-
-// parseResources is ParseResources. For a master it does not check values.
+// parseResources reads the value of -l: name[=value] separated by commas or blanks (sge_submit(1)).
+// It checks the values of limits, except for a master. The package does not know other resources and
+// their types.
 func parseResources(s string, soft, master bool) ([]ResourceRequest, error) {
 	var requests ordered[resourceKey, ResourceRequest]
 	for _, item := range splitList(s, ", \t") {

@@ -23,11 +23,8 @@ type SlotRange struct {
 	Min, Max int // 1 <= Min <= Max <= MaxSlots; Max = MaxSlots is an open end; both are 0 as in Input.Master
 }
 
-// ParseSlots reads the ranges of -pe: n[-[m]]|[-]m separated by commas or
-// blanks (sge_types(5), range and parallel_env).
-func ParseSlots(s string) ([]SlotRange, error) { return parseSlots(s, false) }
-
-// parseSlots is ParseSlots. For a master it accepts 0, which the master refuses at submission.
+// parseSlots reads the ranges of -pe: n[-[m]]|[-]m separated by commas or blanks (sge_types(5), range
+// and parallel_env). For a master it accepts 0, which the master refuses at submission.
 func parseSlots(s string, master bool) ([]SlotRange, error) {
 	var ranges []SlotRange
 	for _, item := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(", \t", r) }) {
@@ -129,7 +126,7 @@ func (p ParallelRequest) String() string {
 	return p.Name + " " + strings.Join(parts, ",")
 }
 
-// String returns the range in the notation that ParseSlots reads.
+// String returns the range in the notation of -pe.
 func (r SlotRange) String() string {
 	switch {
 	case r.Min == r.Max:

@@ -57,7 +57,7 @@ func TestParseSlots(t *testing.T) {
 		"4": {{4, 4}}, "2-4": {{2, 4}}, "2-": {{2, MaxSlots}}, "-4": {{1, 4}}, "2,4": {{2, 2}, {4, 4}}, "2-4,8-": {{2, 4}, {8, MaxSlots}},
 		"1 2": {{1, 1}, {2, 2}}, " 4": {{4, 4}}, "1-9999999": {{1, MaxSlots}}, "4-4": {{4, 4}},
 	} {
-		got, err := ParseSlots(in)
+		got, err := parseSlots(in, false)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v", in, got, err)
 		}
@@ -80,7 +80,7 @@ func TestParseSlots(t *testing.T) {
 		"available within the range":    {"2-4", 3, 3},
 		"overlapping ranges are joined": {"2-5,3-7", 6, 6},
 	} {
-		ranges, err := ParseSlots(c.ranges)
+		ranges, err := parseSlots(c.ranges, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,12 +99,12 @@ func FuzzSlots(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		ranges, err := ParseSlots(s)
+		ranges, err := parseSlots(s, false)
 		if err != nil {
 			return
 		}
 		printed := strings.TrimPrefix(ParallelRequest{"p", ranges}.String(), "p ")
-		again, err := ParseSlots(printed)
+		again, err := parseSlots(printed, false)
 		if err != nil || !slices.Equal(again, ranges) {
 			t.Fatalf("%q: %v printed as %q, read as %v, %v", s, ranges, printed, again, err)
 		}
@@ -269,7 +269,7 @@ func FuzzResources(f *testing.F) {
 		f.Add(s, true)
 	}
 	f.Fuzz(func(t *testing.T, s string, soft bool) {
-		list, err := ParseResources(s, soft)
+		list, err := parseResources(s, soft, false)
 		if (err == nil) != (len(list) > 0) {
 			t.Fatalf("%q: %v, %v", s, list, err)
 		}
@@ -284,7 +284,7 @@ func FuzzResources(f *testing.F) {
 			}
 			printed = append(printed, q.String())
 		}
-		if again, err := ParseResources(strings.Join(printed, ","), soft); err == nil && !slices.Equal(again, list) && !strings.ContainsAny(s, `'"`) {
+		if again, err := parseResources(strings.Join(printed, ","), soft, false); err == nil && !slices.Equal(again, list) && !strings.ContainsAny(s, `'"`) {
 			t.Fatalf("%q: %v printed and read: %v", s, list, again)
 		}
 	})

@@ -2,8 +2,6 @@
 package nearest
 
 import (
-	"flag"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -25,21 +23,6 @@ func Word(typed string, words []string) (word string, ok bool) {
 	}
 	return word, ok
 }
-
-// Option returns the error message for an option that a FlagSet has refused; for an unknown option
-// it suggests the most similar one.
-func Option(flags *flag.FlagSet, err error) string {
-	name, ok := strings.CutPrefix(err.Error(), unknownFlag)
-	if !ok {
-		return err.Error()
-	}
-	known := []string{"help"}
-	flags.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
-	return "unknown option --" + name + Hint("--", name, known)
-}
-
-// unknownFlag is the prefix of package flag's error.
-const unknownFlag = "flag provided but not defined: -"
 
 // Hint returns a question to append to an error about a word: whether the most similar word of a
 // list was meant. It is empty if none is similar. prefix precedes the words.

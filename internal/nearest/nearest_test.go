@@ -1,8 +1,6 @@
 package nearest
 
 import (
-	"flag"
-	"io"
 	"strings"
 	"testing"
 )
@@ -28,22 +26,6 @@ func TestWord(t *testing.T) {
 				t.Errorf("%q: %q, %v", c.typed, got, ok)
 			}
 		})
-	}
-}
-
-func TestOption(t *testing.T) {
-	flags := flag.NewFlagSet("x", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.String("metrics", "", "")
-	flags.Int("number", 0, "")
-	for args, want := range map[string]string{
-		"--metric": "unknown option --metric (did you mean --metrics?)", "-metircs=1": "unknown option --metircs (did you mean --metrics?)",
-		"--hepl": "unknown option --hepl (did you mean --help?)", "--xyzzy": "unknown option --xyzzy",
-		"--number x": `invalid value "x" for flag -number: parse error`, "--metrics": "flag needs an argument: -metrics",
-	} {
-		if got := Option(flags, flags.Parse(strings.Fields(args))); got != want {
-			t.Errorf("%s: %q, expected %q", args, got, want)
-		}
 	}
 }
 

@@ -21,10 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenDir opens a directory for new files. Paths in it cannot lead outside of it (os.Root).
-func OpenDir(path string) (*os.Root, error) { return openDir(path, false) }
-
-// MakeDir is OpenDir for a directory that need not exist.
+// MakeDir opens a directory for new files, and creates it if it does not exist. Paths in it cannot lead
+// outside of it (os.Root).
 func MakeDir(path string) (*os.Root, error) { return openDir(path, true) }
 
 func openDir(path string, makes bool) (*os.Root, error) {

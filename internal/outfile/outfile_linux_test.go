@@ -69,7 +69,7 @@ var ways = map[string]func(path string) error{
 		return errors.Join(err, f.Close())
 	},
 	"Write": func(path string) error {
-		dir, err := OpenDir(filepath.Dir(path))
+		dir, err := openDir(filepath.Dir(path), false)
 		if err != nil {
 			return err
 		}

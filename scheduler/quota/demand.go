@@ -155,9 +155,6 @@ func (w *want) room(used *counter, v Values, host int32) int {
 // Unlimited is the number of slots if no rule limits them.
 const Unlimited = math.MaxInt32
 
-// ForcedText is the message if Failure.Unforced prevents any job from starting.
-const ForcedText = "Jobs can not run because they do not request 'forced' resource"
-
 // Failure is why a job does not fit at a place.
 type Failure struct {
 	// Counter is the exhausted counter. It is not set for a limit that is not on a consumable.
@@ -169,7 +166,7 @@ type Failure struct {
 	// further such places: see Covers.
 	Everywhere, AllQueues, AllHosts bool
 	// Unforced means that the limited complex must be requested (complex(5), FORCED), and the job
-	// does not request it. Grid Engine then also shows ForcedText among the reasons for all jobs.
+	// does not request it. Grid Engine then also shows a line about forced resources among the reasons for all jobs.
 	Unforced bool
 
 	demand    *Demand

@@ -210,20 +210,6 @@ func (l List) AtMost(n int) int {
 	return l.ranges[i-1].Last
 }
 
-// Average returns the average of all numbers, 0 if there are none (sge_pe(5),
-// urgency_slots).
-func (l List) Average() float64 {
-	sum, n := 0.0, 0
-	for _, r := range l.ranges {
-		sum += float64(r.First+r.Last) / 2 * float64(r.len())
-		n += r.len()
-	}
-	if n == 0 {
-		return 0
-	}
-	return sum / float64(n)
-}
-
 // Ranges yields the ranges in ascending order.
 func (l List) Ranges() iter.Seq[Range] { return slices.Values(l.ranges) }
 

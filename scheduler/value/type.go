@@ -112,16 +112,3 @@ func (r Relop) Holds(left, right float64) bool {
 	}
 	return false
 }
-
-// Stricter reports whether value a allows less than value b, so that it takes the
-// place of b where both are known (complex(5), Overriding attributes). Equal values
-// do not, and with == and != none does.
-func (r Relop) Stricter(a, b float64) bool {
-	switch r {
-	case Greater, GreaterEqual:
-		return a > b
-	case Less, LessEqual, Exclusive:
-		return a < b
-	}
-	return false
-}

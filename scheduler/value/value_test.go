@@ -239,34 +239,6 @@ func TestCheckConsumable(t *testing.T) {
 	}
 }
 
-func TestStricter(t *testing.T) {
-	for _, c := range []struct {
-		r    Relop
-		a, b float64
-		want bool
-	}{
-		{LessEqual, 2, 4, true},
-		{LessEqual, 4, 2, false},
-		{LessEqual, 4, 4, false},
-		{Less, 1, 2, true},
-		{GreaterEqual, 30, 10, true},
-		{GreaterEqual, 5, 10, false},
-		{GreaterEqual, 5, 5, false},
-		{Greater, 2, 1, true},
-		{Exclusive, 0, 1, true},
-		{Exclusive, 1, 0, false},
-		{Equal, 1, 2, false},
-		{Equal, 2, 1, false},
-		{NotEqual, 1, 2, false},
-		{NotEqual, 2, 1, false},
-		{0, 1, 2, false},
-	} {
-		if got := c.r.Stricter(c.a, c.b); got != c.want {
-			t.Errorf("%v is stricter than %v for %s: %v", c.a, c.b, c.r, got)
-		}
-	}
-}
-
 func TestExtremes(t *testing.T) {
 	if !Exclusive.Holds(0, -1) || Exclusive.Holds(1, -1) {
 		t.Error("who does not want to be alone is content with anything")
@@ -304,13 +276,6 @@ func TestLaws(t *testing.T) {
 		}
 		if Less.Holds(a, b) != Greater.Holds(b, a) || LessEqual.Holds(a, b) != (Less.Holds(a, b) || Equal.Holds(a, b)) {
 			t.Fatalf("%v and %v", a, b)
-		}
-		// What satisfies the stricter offer satisfies the other one.
-		request := small.Draw(t, "request")
-		for _, r := range []Relop{Less, LessEqual, Greater, GreaterEqual, Exclusive} {
-			if r.Stricter(a, b) && r.Holds(request, a) && !r.Holds(request, b) {
-				t.Fatalf("%v %s %v, which is stricter than %v", request, r, a, b)
-			}
 		}
 	})
 }
