@@ -148,7 +148,7 @@ func (s *Submissions) Add(uid uint32, key, digest string) error {
 	return os.NewSyscallError("fsync", unix.Fsync(s.fd()))
 }
 
-// Amend records that a user has changed or copied an earlier submission, on the disk. A changed job remains one job:
+// Amend records that a user has changed or copied an earlier submission of the same user, on the disk. A changed job remains one job:
 // Amend binds both submissions to its number. errors.Is(err, fs.ErrNotExist) if there
 // is no such submission.
 func (s *Submissions) Amend(uid uint32, key, digest string, of *claim.Source, number int) error {
@@ -157,8 +157,9 @@ func (s *Submissions) Amend(uid uint32, key, digest string, of *claim.Source, nu
 		return errClaim
 	case number < 0 || number > math.MaxInt32:
 		return fmt.Errorf("invalid claim of a submission: there is no job %d", number)
-	case number > 0 && of.UID != uid:
-		return fmt.Errorf("user ID %d cannot change a job of user ID %d", uid, of.UID)
+	case of.UID != uid:
+		// Copies neither: the front chooses the job, and its author would choose what the user runs.
+		return fmt.Errorf("user ID %d cannot change or copy a job of user ID %d", uid, of.UID)
 	}
 	was, err := s.Find(of.UID, of.Key)
 	switch {

@@ -436,6 +436,7 @@ func TestAmend(t *testing.T) {
 		"a key that leads up":              {w.owner.UID, "is", &claim.Source{UID: w.owner.UID, Key: "../x", Digest: digest}, 7, "invalid claim"},
 		"a new key that leads up":          {w.owner.UID, "../is", of(was), 7, "invalid claim"},
 		"a job of another user":            {w.owner.UID - 1, "is", of(was), 7, "cannot change"},
+		"a copy of another user's job":     {w.owner.UID - 1, "is", of(was), 0, "cannot change or copy"},
 		"a number that there is not":       {w.owner.UID, "is", of(was), -1, "there is no job"},
 	} {
 		if err := s.Rules.Submissions.Amend(c.uid, c.key, digest, c.of, c.number); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -128,13 +128,20 @@ func (x *call) amendment(j *cell.Job) {
 // mayAmend reports whether the caller can confirm a change of a job: the owner, or root.
 func (x *call) mayAmend(j *cell.Job) bool {
 	by := x.caller().Origin
-	return by != nil && (by.UID == 0 || j.Origin != nil && by.UID == j.Origin.UID)
+	return by != nil && by.UID == 0 || x.owns(j)
+}
+
+// owns reports whether the caller is the owner of a job.
+func (x *call) owns(j *cell.Job) bool {
+	by := x.caller().Origin
+	return by != nil && j.Origin != nil && by.UID == j.Origin.UID
 }
 
 // Why jobs are not changed or copied.
 var (
 	errAmended  = errors.New("denied: it is not what the command has told the launcher of: the job has changed meanwhile, or the site has a jsv_url that changes jobs")
 	errNotOwner = errors.New("denied: with --front-user only the owner of a job or root can change what the job runs, its environment, files or limits")
+	errNotOwn   = errors.New("denied: with --front-user only the owner of a job can copy it")
 )
 
 // altering looks for jobs that qalter changes so that the user has to confirm them, and changes nothing.
@@ -160,6 +167,9 @@ func (x *call) altered(j *cell.Job, is *submit.Request) (string, error) {
 // copied refuses a copy that the user has not confirmed.
 func (x *call) copied(j *cell.Job, is *submit.Request) (string, error) {
 	by := x.caller().Origin
+	if !x.owns(j) {
+		return "", errNotOwn
+	}
 	next := submission.Of(is, by.Directory, by.Environment)
 	if sum, beside := j.ScriptBeside(); beside && is.Script == nil {
 		next.Script = sum

@@ -71,7 +71,7 @@ func (x *call) qresub() {
 func (x *call) copies(jobs []submit.JobRange) bool {
 	for _, r := range jobs {
 		id, err := strconv.ParseUint(r.Job, 10, 32)
-		if j := x.cell.Job(uint32(id)); err == nil && j != nil {
+		if j := x.cell.Job(uint32(id)); err == nil && j != nil && x.owns(j) {
 			x.amendment(j)
 		}
 	}
