@@ -225,6 +225,9 @@ func TestFrontAltered(t *testing.T) {
 	if r.status != 0 {
 		t.Errorf("qresub: %+v", r)
 	}
+	if r := m.as(other, "qresub", id); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "only the owner of a job can copy it") {
+		t.Errorf("qresub of a manager: %+v", r)
+	}
 	for n := range 5 { // one after the other
 		m.root("qrls", strconv.Itoa(n+1))
 		m.until("the job has left", func() bool { return len(m.records(strconv.Itoa(n+1))) == 1 })
