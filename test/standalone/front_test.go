@@ -221,7 +221,7 @@ func TestFrontAltered(t *testing.T) {
 	if r := m.as(other, "qalter", "-p", "-6", id); r.status != 0 {
 		t.Errorf("qalter -p of a manager: %+v", r)
 	}
-	r := m.as(u, "qresub", array, stays)
+	r := m.as(u, "qresub", "-h", "u", array, stays)
 	if r.status != 0 {
 		t.Errorf("qresub: %+v", r)
 	}
