@@ -405,6 +405,24 @@ func TestRpmScripts(t *testing.T) {
 	}
 }
 
+// standaloneUnit returns the unit execd-standalone.service, which make package derives from
+// execd.service. TestUnit compares it with the one in the package.
+func standaloneUnit() string {
+	var lines []string
+	for l := range strings.Lines(unit) {
+		switch {
+		case strings.HasPrefix(l, "Environment=EXECD_COMMAND="):
+			continue
+		case strings.HasPrefix(l, "Description="):
+			l = "Description=execd standalone, a batch system on this host\n"
+		case strings.HasPrefix(l, "Documentation="):
+			l = "Documentation=man:execd-standalone(8) man:execd-conf(5)\nConflicts=execd.service\n"
+		}
+		lines = append(lines, strings.Replace(l, " $EXECD_COMMAND ", " standalone ", 1))
+	}
+	return strings.Join(lines, "")
+}
+
 // TestUnit has systemd read the units of the package.
 func TestUnit(t *testing.T) {
 	deb := one(t, "execd_*.deb")
@@ -425,6 +443,9 @@ func TestUnit(t *testing.T) {
 		}
 		if !strings.Contains(string(text), "\nExecStart="+starts+"\n") {
 			t.Errorf("%s does not start %s:\n%s", path, starts, text)
+		}
+		if path == "system/execd-standalone.service" && string(text) != standaloneUnit() {
+			t.Errorf("TestUnits starts another %s than the package has:\n%s", path, text)
 		}
 		there := t.TempDir() + "/" + filepath.Base(path)
 		if err := os.WriteFile(there, []byte(strings.ReplaceAll(string(text), "=/usr/bin/execd ", "="+root+"/usr/bin/execd ")), 0o644); err != nil {

@@ -123,6 +123,14 @@ var machines = map[string]machine{
 			{pkg: "test/cluster", programs: true, gridEngine: true, run: "^TestUnit$"},
 		},
 	},
+	// The units of batch systems, in a guest where no test has installed execd.
+	"units": {
+		soak:    true,
+		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: patience},
+		steps: []step{
+			{pkg: "packaging", programs: true, run: "^TestUnits$"},
+		},
+	},
 	// What may upset a machine while jobs run: its clock, its users.
 	"disorder": {
 		waits:   true,

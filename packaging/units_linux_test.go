@@ -1,0 +1,70 @@
+package packaging
+
+import (
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
+
+	_ "embed"
+)
+
+//go:embed execd-user.service
+var userUnit string
+
+// TestUnits has systemd start the units of batch systems: the one for all users of the host, and the one for
+// a single user. Each runs a job.
+func TestUnits(t *testing.T) {
+	testenv.Require(t, testenv.Root, testenv.Systemd, testenv.Guest)
+	h := install(t)
+	h.check(os.Chmod("/", 0o755)) // the guest's is writable for everybody, which a daemon of root refuses
+	h.check(os.WriteFile("/etc/default/execd", nil, 0o644))
+	h.check(os.WriteFile("/etc/systemd/system/execd-standalone.service", []byte(standaloneUnit()), 0o644))
+	h.check(os.MkdirAll("/etc/systemd/user", 0o755))
+	h.check(os.WriteFile("/etc/systemd/user/execd.service", []byte(userUnit), 0o644))
+	h.systemctl("daemon-reload")
+	alice, err := user.Lookup("alice")
+	h.check(err)
+	uid, err := strconv.Atoi(alice.Uid)
+	h.check(err)
+	gid, err := strconv.Atoi(alice.Gid)
+	h.check(err)
+	home, runtime := t.TempDir(), "/run/user/"+alice.Uid
+	for _, dir := range []string{home, runtime} {
+		h.check(os.MkdirAll(dir, 0o700))
+		h.check(os.Chmod(dir, 0o700))
+		h.check(os.Chown(dir, uid, gid))
+	}
+	asAlice := func(name string, args ...string) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), name, args...)
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		c.Dir, c.Env = home, []string{"HOME=" + home, "XDG_RUNTIME_DIR=" + runtime, "PATH=" + os.Getenv("PATH")}
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
+	}
+	runsJobs := func(systemctl func(...string)) {
+		t.Helper()
+		systemctl("start") // returns when it is ready
+		asAlice("/usr/bin/execd", "qsub", "-sync", "y", "-o", "/dev/null", "-j", "y", "-b", "y", "true")
+		systemctl("stop")
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := exec.Command("journalctl", "-b", "--no-pager", "-n", "100").CombinedOutput()
+			t.Logf("the journal has\n%s", out)
+		}
+		_ = exec.Command("systemctl", "stop", "alice-manager", "execd-standalone").Run()
+	})
+	runsJobs(func(args ...string) { h.systemctl(append(args, "execd-standalone")...) })
+
+	// The manager of alice's units, as logind starts it.
+	output(t, "systemd-run", "--quiet", "--unit=alice-manager", "--uid=alice", "--service-type=notify", "--property=Delegate=yes",
+		"--setenv=HOME="+home, "--setenv=XDG_RUNTIME_DIR="+runtime, "/lib/systemd/systemd", "--user")
+	runsJobs(func(args ...string) { asAlice("systemctl", append([]string{"--user"}, append(args, "execd")...)...) })
+}
