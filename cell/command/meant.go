@@ -32,9 +32,25 @@ func resourceNames(c *qconf.Cluster) (names []string) {
 // longestMistake bounds the names for which near ones are looked for.
 const longestMistake = 64
 
-// suggest names in the hint what was probably meant by a name that a text says there is none
-// of.
+// valueForms are how values of each type are written (complex(5), "type").
+var valueForms = map[string]string{
+	"integer": "an integer is a whole number, such as 4",
+	"double":  "a double is a number, such as 0.5",
+	"time":    "a time is hours:minutes:seconds, such as 1:00:00 for one hour, or a number of seconds",
+	"memory":  "a memory value is a number with a unit, such as 4G or 500M, or a number of bytes",
+	"boolean": "a boolean is TRUE or FALSE",
+}
+
+// suggest sets the hint for an error text: a known name that is similar to an unknown one, and on
+// a terminal the form of a value that cannot be read.
 func (x *call) suggest(text string) {
+	if _, rest, ok := strings.Cut(text, `" is not a `); ok && x.in.Terminal && strings.Contains(text, `attribute "`) {
+		kind, _, _ := strings.Cut(rest, " value")
+		if form, ok := valueForms[kind]; ok {
+			x.result.Hint = form + "\n"
+		}
+		return
+	}
 	for _, m := range mistakes {
 		_, rest, ok := strings.Cut(text, m.words+`"`)
 		if !ok {

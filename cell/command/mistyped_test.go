@@ -56,6 +56,29 @@ func TestMistypedNames(t *testing.T) {
 	}
 }
 
+// TestMistypedValues: on a terminal, and only there, an error names the form of a value.
+func TestMistypedValues(t *testing.T) {
+	for line, want := range map[string]string{
+		"qsub -l h_rt=1:00 -b y sleep": "attribute \"h_rt\" is not a time value\nExiting.\na time is hours:minutes:seconds, such as 1:00:00 for one hour, or a number of seconds\n",
+		"qalter -l h_vmem=4x 1":        "such as 4G or 500M, or a number of bytes\n",
+		"qrsh -l h_rt=x true":          "or a number of seconds\n",
+		"qstat -l h_rt=x":              "or a number of seconds\n",
+	} {
+		w := newWorld(t)
+		if r := w.run("alice", "qsub", "-h", "-b", "y", "sleep"); r.Exit != 0 {
+			t.Fatal(r.Stderr)
+		}
+		words := strings.Fields(line)
+		if r := w.run("alice", words[0], words[1:]...); r.Exit == 0 || r.Hint != "" {
+			t.Errorf("%s: without a terminal: exit status %d, hint %q", line, r.Exit, r.Hint)
+		}
+		w.in.Terminal = true
+		if r := w.run("alice", words[0], words[1:]...); r.Exit == 0 || !strings.HasSuffix(r.Stderr+r.Hint, want) {
+			t.Errorf("%s: exit status %d\n%s%s", line, r.Exit, r.Stderr, r.Hint)
+		}
+	}
+}
+
 // A job is shown to verifiers once, and then as they want to have it.
 func TestVerifiers(t *testing.T) {
 	w := newWorld(t)
