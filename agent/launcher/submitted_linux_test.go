@@ -571,11 +571,11 @@ func TestDesk(t *testing.T) {
 		want  string
 	}{
 		"a change of root":                {claim.Claim{Key: "c", Digest: digest, Of: of, Job: 5, For: &alice}, ""},
-		"a copy of root":                  {claim.Claim{Key: "d", Digest: digest, Of: of}, ""},
+		"a copy of root":                  {claim.Claim{Key: "d", Digest: digest, Of: of}, "cannot change or copy a job of user ID 1000"},
 		"a new job for somebody":          {claim.Claim{Key: "e", Digest: digest, For: &alice}, "only root"},
 		"a copy for somebody":             {claim.Claim{Key: "e", Digest: digest, Of: of, For: &alice}, "only root"},
 		"a change of one for another one": {claim.Claim{Key: "e", Digest: digest, Of: of, Job: 5, For: &bob}, "only root"},
-		"a change of another user":        {claim.Claim{Key: "e", Digest: digest, Of: of, Job: 5}, "cannot change a job of user ID 1000"},
+		"a change of another user":        {claim.Claim{Key: "e", Digest: digest, Of: of, Job: 5}, "cannot change or copy a job of user ID 1000"},
 		"a new job with a number":         {claim.Claim{Key: "e", Digest: digest, Job: 5}, "has no number"},
 	} {
 		if err := dial().Claim(&c.claim); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
