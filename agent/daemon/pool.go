@@ -12,7 +12,7 @@ import (
 
 // buildIn makes the built-in configurations of a master for this host alone: base provides objects
 // without files, and builtin is used if there are no files at all. Only builtin has a memory pool
-// of the host, so that the meaning of a site's files does not change.
+// and the scratch space of the host, so that the meaning of a site's files does not change.
 func (c *configuration) buildIn() (err error) {
 	if c.base, err = qconf.BuiltinOn(c.host, runtime.NumCPU()); err != nil {
 		return err
@@ -21,8 +21,25 @@ func (c *configuration) buildIn() (err error) {
 	if err != nil {
 		return err
 	}
-	c.builtin, err = c.base.WithMemoryPool(c.host, memory, runtime.NumCPU())
+	pool, err := c.base.WithMemoryPool(c.host, memory, runtime.NumCPU())
+	if err != nil {
+		return err
+	}
+	c.builtin, err = pool.WithScratch(c.host, freeSpace(tmpdirOfJobs))
 	return err
+}
+
+// tmpdirOfJobs is where the built-in queue has the temporary directories of jobs.
+const tmpdirOfJobs = "/tmp"
+
+// freeSpace returns how much a file system can still take of ordinary users, in bytes; 0 if that
+// cannot be found out.
+func freeSpace(dir string) uint64 {
+	var info unix.Statfs_t
+	if err := unix.Statfs(dir, &info); err != nil || info.Bsize <= 0 {
+		return 0
+	}
+	return info.Bavail * uint64(info.Bsize)
 }
 
 // memoryOfJobs returns the amount of memory of this host that jobs can have, in bytes.
