@@ -34,8 +34,13 @@ func TestAnswersWhileAScriptIsRemoved(t *testing.T) {
 	if err := w.agent.Acknowledge(t.Context(), w.agent.Jobs()[0].Number); err != nil {
 		t.Fatal(err)
 	}
-	if number := <-l.removing; number != 1 {
-		t.Errorf("the script of job %d is removed, expected that of job 1", number)
+	select {
+	case number := <-l.removing:
+		if number != 1 {
+			t.Errorf("the script of job %d is removed, expected that of job 1", number)
+		}
+	case <-time.After(patience):
+		t.Fatal("the script is not removed")
 	}
 	answered := make(chan struct{})
 	go func() {
@@ -51,4 +56,26 @@ func TestAnswersWhileAScriptIsRemoved(t *testing.T) {
 	close(l.answer)
 	<-answered
 	w.gone(s.ID)
+}
+
+// TestScriptOfTasksThatEndTogether: of tasks that are being removed at the same time, the last one removes the script.
+func TestScriptOfTasksThatEndTogether(t *testing.T) {
+	w := newWorld(t)
+	table := w.agent.table
+	first, second := newEntry(job.ID{Job: 1, Task: 1}, Record{}), newEntry(job.ID{Job: 1, Task: 2}, Record{})
+	other := newEntry(job.ID{Job: 2}, Record{})
+	table.mu.Lock()
+	for _, e := range []*entry{first, second, other} {
+		table.jobs[e.id] = e
+	}
+	table.mu.Unlock()
+	if !table.releaseScript(first) {
+		t.Error("the second task has no script any more")
+	}
+	if table.releaseScript(second) {
+		t.Error("the script of both tasks stays")
+	}
+	table.mu.Lock()
+	defer table.mu.Unlock()
+	clear(table.jobs)
 }

@@ -319,7 +319,7 @@ func (a *Agent) removeScript(e *entry) {
 	lock := a.scripts.of(e.id.Job)
 	lock.Lock() // no task stores the script between the two steps
 	defer lock.Unlock()
-	if a.table.shares(e) {
+	if a.table.releaseScript(e) {
 		return
 	}
 	defer a.disk.begin("removing the script of job " + e.id.String())()

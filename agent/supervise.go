@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// supervise starts a goroutine that runs a job of the table to its end. The caller holds the lock of the table.
+// supervise starts a goroutine that runs a job of the table to its end.
 func (a *Agent) supervise(e *entry) {
 	a.spawn(func(ctx context.Context) {
 		if e.record.hosted() {

@@ -61,6 +61,8 @@ type entry struct {
 	parent    *entry
 	tasks     []*entry // of a parallel job: the tasks that have not been removed
 	lastTask  int      // number of the last task that was started
+	// withoutScript says that the task does not need the script of its job any more.
+	withoutScript bool
 }
 
 func newEntry(id job.ID, r Record) *entry {
@@ -87,8 +89,11 @@ func (e *entry) poke() {
 // have one lock, because reports are numbered in the order in which jobs change.
 //
 // The lock is held for changes in memory only: a goroutine that holds it reads no file of the spool
-// area, writes none and removes none. The agent therefore answers while its disk does not. The locks
-// of settings, troubles, starts, loadBook and seat may be taken while it is held.
+// area, writes none and removes none. The agent therefore answers while its disk does not. While it is
+// held, a lock may be taken whose holders take no other one, and read and write no files: those of
+// settings, troubles, starts, loadBook, seat, finished, goroutines and admission.Book, and that of the
+// journal for what it has in memory. The end of disk.begin, userGuard.noted and startFailed take the lock
+// of the table themselves.
 //
 // Methods take the lock, unless their comment says that the caller holds it.
 type table struct {
@@ -220,12 +225,15 @@ func (t *table) state(e *entry) State {
 	return e.state
 }
 
-// shares reports whether another task of a job's array is on this host: it has the same script.
-func (t *table) shares(e *entry) bool {
+// releaseScript notes that a task does not need the script of its job any more, and reports whether
+// another task of the array on this host still does. Of tasks that end together, the last one that
+// calls it gets false.
+func (t *table) releaseScript(e *entry) (needed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	e.withoutScript = true
 	for id, other := range t.jobs {
-		if id.Job == e.id.Job && other != e && id.PETask == "" {
+		if id.Job == e.id.Job && !other.withoutScript && id.PETask == "" {
 			return true
 		}
 	}
