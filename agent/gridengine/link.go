@@ -165,6 +165,7 @@ type load struct {
 
 	// tree is m_topology in its other form, while the usual one is treeOf.
 	tree, treeOf string
+	treeless     bool // the last try to read it has failed, and the log says so
 }
 
 // coalesce is the delay of an urgent report, so that several are sent together.

@@ -233,7 +233,9 @@ func (s *session) valuesFor(values map[loadsensor.Key]loadsensor.Value) map[load
 	for k, v := range values {
 		switch k.Name {
 		case "m_topology":
-			v.Text = s.treeOf(v.Text)
+			if v.Text = s.treeOf(v.Text); v.Text == "" {
+				continue
+			}
 		case "m_topology_inuse":
 			continue
 		}
@@ -242,18 +244,21 @@ func (s *session) valuesFor(values map[loadsensor.Key]loadsensor.Value) map[load
 	return told
 }
 
-// treeOf returns the parts of the host while its topology string is text. They are read again when that
-// changes.
+// treeOf returns the parts of the host while its topology string is text; empty if they cannot be
+// read. They are read again when text changes, and after a failure in the next report.
 func (s *session) treeOf(text string) string {
 	if s.load.treeOf == text {
 		return s.load.tree
 	}
 	tree, err := s.options.Topology()
 	if err != nil {
-		s.log.Warn("the parts of this host are not known: jobs are not bound to processors", "error", err)
-		tree = text
+		if !s.load.treeless {
+			s.log.Warn("the parts of this host are not known: until they are, jobs are not bound to processors", "error", err)
+		}
+		s.load.treeless = true
+		return ""
 	}
-	s.load.treeOf, s.load.tree = text, tree
+	s.load.treeOf, s.load.tree, s.load.treeless = text, tree, false
 	return tree
 }
 

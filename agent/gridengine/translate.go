@@ -133,13 +133,16 @@ func gpusOf(requests []message.Resource, consumable string, slots int, slave boo
 	if n != math.Trunc(n) || n < 0 || n > most {
 		return 0, fmt.Errorf("it requests %s=%s, expected a number of GPUs", consumable, requests[i].Text)
 	}
-	switch {
-	case requests[i].Consumable != message.ConsumableJob:
+	switch requests[i].Consumable {
+	case message.ConsumableYes:
 		return int(n) * slots, nil
-	case slave:
-		return 0, nil
+	case message.ConsumableJob:
+		if slave {
+			return 0, nil
+		}
+		return int(n), nil
 	}
-	return int(n), nil
+	return 0, fmt.Errorf("complex %s counts neither for each slot nor for each job (consumable is %d), and GPUs cannot be chosen for it: set it to YES or JOB", consumable, requests[i].Consumable)
 }
 
 // submitPrefix begins the names of variables of the submission, which jobs see as SGE_O_.

@@ -512,6 +512,7 @@ func TestGPUsOfAJob(t *testing.T) {
 		"another resource":                   {request("ngpus", "2", 2, 1), "gpu", 1, false, 0, false},
 		"an agent that does not choose GPUs": {request("gpu", "2", 2, 1), "", 1, false, 0, false},
 		"none":                               {request("gpu", "0", 0, 1), "gpu", 1, false, 0, false},
+		"for each host, as 9.x has it":       {request("gpu", "1", 1, 3), "gpu", 3, false, 0, true},
 		"half a GPU":                         {request("gpu", "0.5", 0.5, 1), "gpu", 1, false, 0, true},
 		"less than none":                     {request("gpu", "-1", -1, 1), "gpu", 1, false, 0, true},
 		"infinitely many":                    {request("gpu", "INFINITY", math.Inf(1), 1), "gpu", 1, false, 0, true},

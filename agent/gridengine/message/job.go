@@ -129,8 +129,11 @@ type Resource struct {
 	Consumable uint32   `cull:"consumable"` // 0 no, 1 yes, 2 per job
 }
 
-// ConsumableJob is the value of Resource.Consumable for a consumable per job, not per slot.
-const ConsumableJob = 2
+// Values of Resource.Consumable for a consumable per slot, and for one per job. Masters of 9.x have others.
+const (
+	ConsumableYes = 1
+	ConsumableJob = 2
+)
 
 // Ckpt is a checkpointing environment of checkpoint(5).
 type Ckpt struct {
