@@ -7,8 +7,7 @@ type predecessors struct {
 }
 
 // dependencies records the successors of jobs: the jobs that depend on them. It is the reverse of
-// Job.predecessors. An entry exists as long as it has successors, also for predecessors that have
-// left: leave removes it.
+// Job.predecessors. An entry is removed with its last successor, or when the predecessor leaves.
 type dependencies struct {
 	jobs, tasks map[uint32][]uint32 // by the number of the predecessor, ascending
 }

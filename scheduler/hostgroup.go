@@ -108,8 +108,8 @@ func (r *run) group(q *query, pe PEID, g *hostGroups) {
 }
 
 // compared returns the instances that a parallel job is compared with. For the reasons of a job that
-// gets a reservation they include those that are full (tested). Otherwise they are in the order of
-// its soft requests.
+// gets a reservation they include those that are full (tested). If the place is decided, without a
+// trace, they are in the order of its soft requests.
 func (r *run) compared(q *query) iter.Seq[InstanceID] {
 	c := q.category
 	switch {

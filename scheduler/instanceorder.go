@@ -32,7 +32,7 @@ type instanceOrder struct {
 type position struct {
 	load  float64
 	seqno int32
-	tier  int32 // the first criterion, see arrange; 0 unless there are tiers
+	tier  int32 // the first criterion, see arrange; without tiers 0, or MaxInt32 for restored instances
 	rank  int64 // among equals
 	where whereabouts
 }
@@ -96,7 +96,7 @@ func (o *instanceOrder) compare(a, b InstanceID) int {
 // usable reports whether an instance is still there.
 func (o *instanceOrder) usable(id InstanceID) bool { return o.at[id].where != out }
 
-// drop removes an instance until the end of the run.
+// drop removes an instance until restore, at most until the end of the run.
 func (o *instanceOrder) drop(id InstanceID) {
 	o.count--
 	if o.at[id].where == inMoved {

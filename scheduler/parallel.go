@@ -81,7 +81,7 @@ func (r *run) tryPE(q *query, pe PEID) (assignment, bool) {
 
 // leftInPE holds the slots of an environment and of the cluster that are free for a parallel job.
 type leftInPE struct {
-	least  int  // the smallest number of slots that the job takes
+	least  int  // the smallest number of slots; for reasons also one that the allocation rule forbids
 	free   int  // slots of the environment
 	slots  int  // that the cluster has resources for
 	master bool // the cluster has the additional resources of the master task
