@@ -76,28 +76,22 @@ type request struct {
 // Run carries the command out and returns the exit status. An error has not been printed yet.
 func (c *Command) Run() (int, error) {
 	q, err := c.parse()
-	switch {
-	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(c.Stdout, Usage)
-		return ExitGood, err
-	case err != nil:
-		return options.ExitUsage, err
+	if err != nil {
+		return options.Exit(c.Stdout, Usage, err)
 	}
 	sums, err := c.read(q)
 	if err != nil {
 		return ExitFailed, err
 	}
 	v := newView(q, sums)
-	out := bufio.NewWriter(c.Stdout)
+	text := []byte(v.text(c.Now.Location()))
 	if q.json {
-		err = json.NewEncoder(out).Encode(v)
-	} else {
-		_, err = out.WriteString(v.text(c.Now.Location()))
+		if text, err = json.Marshal(v); err != nil {
+			return ExitFailed, err
+		}
+		text = append(printable.AppendJSON(nil, text), '\n')
 	}
-	if err == nil {
-		err = out.Flush()
-	}
-	if err != nil {
+	if _, err := c.Stdout.Write(text); err != nil {
 		return ExitFailed, err
 	}
 	return ExitGood, nil

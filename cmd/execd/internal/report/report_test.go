@@ -2,6 +2,8 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +87,20 @@ total      4       2         5.0        4.0      80 %         25 %  0:01:20
 		if _, stderr, status := report(t, args...); status != 2 || stderr == "" {
 			t.Errorf("%q: status %d, %q", args, status, stderr)
 		}
+	}
+}
+
+// TestHostileJSON reads a name that contains CSI (U+009B), which orders to terminals begin with, DEL and U+202E,
+// which reverses text.
+func TestHostileJSON(t *testing.T) {
+	var out bytes.Buffer
+	in := accounting.AppendJSON(nil, &accounting.Record{Owner: "mall\u202eory\u009b2J\x7f", Queue: "all.q", Job: 1, Slots: 1})
+	c := Command{Args: []string{"--all", "--json", "--by", "user", "--file", "-"}, Stdin: bytes.NewReader(in), Stdout: &out, Stderr: t.Output()}
+	if status, err := c.Run(); status != ExitGood || err != nil {
+		t.Fatal(status, err)
+	}
+	if got := out.String(); !strings.Contains(got, `"name":"mall\u202eory\u009b2J\u007f"`) || !strings.HasSuffix(got, "}\n") || !json.Valid(out.Bytes()) {
+		t.Errorf("%q", got)
 	}
 }
 
