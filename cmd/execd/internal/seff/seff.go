@@ -95,7 +95,12 @@ func (c *Command) Run() (int, error) {
 			continue
 		}
 		if asJSON {
-			if err := json.NewEncoder(out).Encode(results[i].view()); err != nil {
+			text, err := json.Marshal(results[i].view())
+			if err != nil {
+				return ExitFailed, err
+			}
+			text = append(printable.AppendJSON(nil, text), '\n')
+			if _, err := out.Write(text); err != nil {
 				return ExitFailed, err
 			}
 			continue
