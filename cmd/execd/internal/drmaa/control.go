@@ -3,9 +3,10 @@ package drmaa
 import (
 	"context"
 	"crypto/rand"
-	"os/user"
+	"os"
 	"slices"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/standalone/api"
 )
 
@@ -100,7 +101,7 @@ func (s *session) control(ctx context.Context, name string, action int) *callErr
 		}
 		if answer.Exit != 0 {
 			text := sentence(string(answer.Stderr) + string(answer.Stdout))
-			if me, err := user.Current(); err == nil && me.Username != foreign {
+			if me, err := userdb.System().UserID(uint32(os.Getuid())); err == nil && me.Name != foreign {
 				return failure(authFailure, "%s", text)
 			}
 			if !all {

@@ -8,28 +8,45 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/execd-project/execd/accounting"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qstat"
 )
 
+// Finder finds output files. It asks for the home directory of each owner once, as the answer may come from
+// another host. It is for one goroutine.
+type Finder struct {
+	users userdb.Database
+	homes map[string]string // by user
+}
+
+// NewFinder returns a Finder that looks up home directories in a database.
+func NewFinder(users userdb.Database) *Finder {
+	return &Finder{users: users, homes: map[string]string{}}
+}
+
 // Path returns the path of an output file on this host. The file of an array job is that of a task. It
 // fails if the home directory in the path is unknown.
-func Path(f qstat.OutputFile, task int) (string, error) {
+func (d *Finder) Path(f qstat.OutputFile, task int) (string, error) {
 	name := f.Path
 	if rest, ok := strings.CutPrefix(name, "~"); ok {
 		who, below, _ := strings.Cut(rest, "/")
-		u, err := user.Lookup(who)
-		if err != nil {
-			return "", fmt.Errorf("cannot find the home directory of %q: %w", who, err)
+		home, known := d.homes[who]
+		if !known {
+			u, err := d.users.User(who)
+			if err != nil {
+				return "", fmt.Errorf("cannot find the home directory of %q: %w", who, err)
+			}
+			home = u.Home
+			d.homes[who] = home
 		}
-		name = path.Join(u.HomeDir, below)
+		name = path.Join(home, below)
 	}
 	if info, err := os.Stat(name); f.Name != "" && err == nil && info.IsDir() {
 		name = path.Join(name, f.Name)

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os/user"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/execd-project/execd/cmd/execd/internal/joblist"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
@@ -89,11 +90,11 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	case all:
 		who = "*"
 	case who == "":
-		me, err := user.Current()
+		me, err := userdb.System().UserID(uint32(os.Getuid()))
 		if err != nil {
 			return ExitFailed, fmt.Errorf("cannot find out your user name: %w", err)
 		}
-		who = me.Username
+		who = me.Name
 	}
 	session, err := qclient.Dial(ctx, "execd ps", c.Stderr)
 	if err != nil {

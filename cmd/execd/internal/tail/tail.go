@@ -22,6 +22,7 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/output"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/cmd/execd/internal/wait"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/qstat"
@@ -66,6 +67,7 @@ type request struct {
 	stream    int // 0 for standard output, 1 for standard error
 	lines     int
 	raw       bool
+	find      *output.Finder
 }
 
 // Bounds on what is read to find the first lines, and on the running tasks of an array job whose output the
@@ -113,7 +115,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 }
 
 func (c *Command) parse() (q request, follow bool, err error) {
-	q.lines = 10
+	q.lines, q.find = 10, output.NewFinder(userdb.System())
 	var number string
 	var stderr bool
 	var args []string
@@ -194,7 +196,7 @@ func (q *request) file(files []qstat.OutputFile, task int) (string, error) {
 	if q.stream >= len(files) {
 		return "", fmt.Errorf("standard error of job %d is in the file of standard output", q.job)
 	}
-	return output.Path(files[q.stream], task)
+	return q.find.Path(files[q.stream], task)
 }
 
 // perTask reports whether each task has an output file of its own.

@@ -17,6 +17,7 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/output"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/cmd/execd/internal/records"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/quantity"
@@ -395,7 +396,7 @@ func readOutput(p *jobPage, past *history, query url.Values) *jobOutput {
 		}
 	}
 	var err error
-	if o.Path, err = output.Path(files[stream], task); err != nil {
+	if o.Path, err = output.NewFinder(userdb.System()).Path(files[stream], task); err != nil {
 		o.Problem = err.Error()
 		return o
 	}

@@ -16,11 +16,12 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"os/user"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
 )
@@ -75,7 +76,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 			return options.ExitUsage, options.Usagef("invalid port %q: expected a number from 1 to 65535", port)
 		}
 	}
-	me, err := user.Current()
+	me, err := userdb.System().UserID(uint32(os.Getuid()))
 	if err != nil {
 		return ExitFailed, fmt.Errorf("cannot find out your user name: %w", err)
 	}
@@ -91,7 +92,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	}
 	g := newGuard(listener.Addr().(*net.TCPAddr).Port)
 	g.opened = func(link string) { c.printLink("Link for another browser", link) }
-	s := newServer(ctx, session, g, me.Username)
+	s := newServer(ctx, session, g, me.Name)
 	server := &http.Server{
 		Handler: bounded(s.handler(), bodyTime, sendTime), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
