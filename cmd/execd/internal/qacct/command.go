@@ -2,6 +2,7 @@ package qacct
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -125,7 +126,7 @@ func (c *Command) report(out *bufio.Writer, file *records.File, s *settings, cho
 		printer.Fprintf(c.Stderr, "error: cannot read %s: it is compressed with %s; use %s FILE | qacct -f -\n", file.Name, format, command)
 		return ExitFailed, nil
 	}
-	err := records.Each(in, s.jobs.id, func(record *accounting.Record) error {
+	err := records.Each(context.Background(), in, s.jobs.id, func(record *accounting.Record) error {
 		r := entry{record, int64(record.Wallclock())}
 		if !chosen.has(r.Record) {
 			return nil

@@ -90,11 +90,11 @@ func (c *Command) tellUsage(ctx context.Context, d *api.Client, job uint32, task
 	defer file.Close()
 	var used accounting.Efficiency
 	found := map[int]bool{}
-	err = records.Each(file, int(job), func(r *accounting.Record) error {
+	err = records.Each(ctx, file, int(job), func(r *accounting.Record) error {
 		if used.Add(r); r.PETask == "" && !r.Start.IsZero() {
 			found[r.Task] = true
 		}
-		return ctx.Err()
+		return nil
 	}, func(int, error) {}) // qacct reports invalid lines
 	if err == nil && len(found) >= max(tasks, 1) {
 		c.tell(fmt.Sprintf("job %d used ", job) + seff.Line(&used))

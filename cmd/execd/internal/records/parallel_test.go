@@ -39,7 +39,7 @@ func TestEachParallel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want, wrong []string
-			err := Each(strings.NewReader(text), 0, func(r *accounting.Record) error {
+			err := Each(t.Context(), strings.NewReader(text), 0, func(r *accounting.Record) error {
 				want = append(want, fmt.Sprintf("%05d %s", r.Job, r.Category))
 				return nil
 			}, func(line int, err error) { wrong = append(wrong, fmt.Sprintf("%06d %v", line, err)) })

@@ -26,7 +26,7 @@ func TestOpenRecent(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		err = Each(file, 0, func(r *accounting.Record) error {
+		err = Each(t.Context(), file, 0, func(r *accounting.Record) error {
 			numbers = append(numbers, r.Job)
 			return nil
 		}, func(line int, err error) { t.Errorf("line %d: %v", line, err) })

@@ -7,6 +7,7 @@ package records
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -105,9 +106,10 @@ func opened(f *os.File, err error) (*File, error) {
 
 // Each calls yield for each record of a file. It calls bad with the line number of each line that is not
 // a record, and with an error if the line is too long. If job is not 0, records of other jobs are left
-// out, which is faster. An error of yield ends Each, which returns it.
-func Each(file io.Reader, job int, yield func(*accounting.Record) error, bad func(line int, err error)) error {
-	lines := textfile.NewLines(file, MaxLine)
+// out, which is faster. An error of yield ends Each, which returns it. So does the end of ctx, also while
+// there are no records: the file may have those of many years.
+func Each(ctx context.Context, file io.Reader, job int, yield func(*accounting.Record) error, bad func(line int, err error)) error {
+	lines := textfile.NewLines(&interruptible{ctx, file}, MaxLine)
 	for {
 		line, err := lines.Next()
 		switch _, tooLong := errors.AsType[*textfile.SizeError](err); {
@@ -135,6 +137,19 @@ func Each(file io.Reader, job int, yield func(*accounting.Record) error, bad fun
 			bad(lines.Number(), nil) // a last line without a newline is being written
 		}
 	}
+}
+
+// interruptible is a reader that fails once ctx has ended.
+type interruptible struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.in.Read(p)
 }
 
 func parseLine(line []byte) (*accounting.Record, error) {

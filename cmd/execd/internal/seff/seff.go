@@ -6,6 +6,7 @@ package seff
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func (c *Command) read(name string, jobs []wanted) ([]result, error) {
 	if len(jobs) == 1 {
 		only = jobs[0].job
 	}
-	err = records.Each(in, only, func(r *accounting.Record) error {
+	err = records.Each(context.Background(), in, only, func(r *accounting.Record) error {
 		for i, w := range jobs {
 			if w.job == r.Job && (w.task == 0 || w.task == r.Task) {
 				results[i].Add(r)

@@ -154,8 +154,11 @@ func (c *Command) leave(ctx context.Context, session *qclient.Session, f *follow
 	if err != nil {
 		return ExitFailed, err
 	}
-	ends, err := wait.Ends(name, f.job)
-	if err != nil {
+	ends, err := wait.Ends(ctx, name, f.job)
+	switch {
+	case ctx.Err() != nil:
+		return ExitInterrupted, nil //nolint:nilerr // the user knows why
+	case err != nil:
 		return ExitFailed, err
 	}
 	if ends = chosen(ends, f.task); len(ends) == 0 {

@@ -249,8 +249,11 @@ func (c *Command) finished(ctx context.Context, session *qclient.Session, q requ
 	if err != nil {
 		return ExitFailed, err
 	}
-	ends, err := wait.Ends(name, q.job)
-	if err != nil {
+	ends, err := wait.Ends(ctx, name, q.job)
+	switch {
+	case ctx.Err() != nil:
+		return ExitInterrupted, nil //nolint:nilerr // the user knows why
+	case err != nil:
 		return ExitFailed, err
 	}
 	ends = chosen(ends, q.task)

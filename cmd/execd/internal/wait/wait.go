@@ -78,8 +78,11 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 		case err != nil:
 			return ExitFailed, err
 		}
-		ends, err := Ends(c.File(), int(job))
-		if err != nil {
+		ends, err := Ends(ctx, c.File(), int(job))
+		switch {
+		case ctx.Err() != nil:
+			return ExitInterrupted, nil //nolint:nilerr // the user knows why
+		case err != nil:
 			return ExitFailed, err
 		}
 		text, s := Verdict(ends, known)
@@ -99,8 +102,8 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 }
 
 // Ends returns the last record of each task of a job in an accounting file (see records.Open), in the order
-// of the tasks. A job that runs again has a record for each run.
-func Ends(name string, job int) ([]*accounting.Record, error) {
+// of the tasks. A job that runs again has a record for each run. The error is that of ctx, too.
+func Ends(ctx context.Context, name string, job int) ([]*accounting.Record, error) {
 	file, err := records.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil // the daemon has not written a record yet
@@ -110,7 +113,7 @@ func Ends(name string, job int) ([]*accounting.Record, error) {
 	}
 	defer file.Close()
 	last := map[int]*accounting.Record{}
-	err = records.Each(file, job, func(r *accounting.Record) error {
+	err = records.Each(ctx, file, job, func(r *accounting.Record) error {
 		if r.PETask == "" {
 			last[r.Task] = r
 		}

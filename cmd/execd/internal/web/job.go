@@ -189,9 +189,9 @@ func (s *source) history(ctx context.Context, number int) (*history, error) {
 	if known != nil && known.size == h.size {
 		return known, nil
 	}
-	err = records.Each(file, number, func(r *accounting.Record) error {
+	err = records.Each(ctx, file, number, func(r *accounting.Record) error {
 		h.add(r)
-		return ctx.Err()
+		return nil
 	}, func(int, error) {}) // qacct reports invalid lines
 	if err != nil {
 		return nil, err
