@@ -92,7 +92,7 @@ func (c *Command) follow(ctx context.Context, session *qclient.Session, q reques
 	atOnce := make(chan time.Time)
 	close(atOnce)
 	for {
-		more, err := f.print()
+		more, err := f.print(ctx)
 		if err != nil {
 			return ExitFailed, err
 		}
@@ -124,7 +124,7 @@ func (c *Command) follow(ctx context.Context, session *qclient.Session, q reques
 			if q.task > 0 && r.Task == q.task {
 				return c.leave(ctx, session, f, []*accounting.Record{r}, true)
 			}
-			if err := f.ended(r.Task); err != nil {
+			if err := f.ended(ctx, r.Task); err != nil {
 				return ExitFailed, err
 			}
 		case l := <-gone:
@@ -143,9 +143,12 @@ func (c *Command) follow(ctx context.Context, session *qclient.Session, q reques
 // them, that of what the daemon has told.
 func (c *Command) leave(ctx context.Context, session *qclient.Session, f *follower, told []*accounting.Record, known bool) (int, error) {
 	for _, task := range slices.Sorted(maps.Keys(f.open)) {
-		if err := f.finish(task); err != nil {
+		if err := f.finish(ctx, task); err != nil {
 			return ExitFailed, err
 		}
+	}
+	if ctx.Err() != nil {
+		return ExitInterrupted, nil //nolint:nilerr // the user knows why
 	}
 	if f.task > 0 && len(told) == 1 {
 		return c.status(f.request, told, known), nil
@@ -180,7 +183,7 @@ func (f *follower) add(task int, last bool) {
 
 // ended prints what remains of the output of a task. A task that the command has not seen running is one that
 // ended a while ago, unless its file was written since then.
-func (f *follower) ended(task int) error {
+func (f *follower) ended(ctx context.Context, task int) error {
 	if !f.tasks || f.done[task] {
 		return nil
 	}
@@ -197,27 +200,37 @@ func (f *follower) ended(task int) error {
 		}
 	}
 	f.done[task] = true
-	return f.finish(task)
+	return f.finish(ctx, task)
 }
 
-// finish prints what remains of a file, and follows it no longer.
-func (f *follower) finish(task int) error {
+// finish prints what remains of a file, and follows it no longer. What other processes write meanwhile is not
+// part of it: that could go on for ever. It prints less once ctx has ended.
+func (f *follower) finish(ctx context.Context, task int) error {
 	o := f.open[task]
 	delete(f.open, task)
 	defer o.close()
-	for {
-		if more, err := f.read(task, o); err != nil {
-			return err
-		} else if !more {
-			return f.out.flush(task)
-		}
+	size, err := f.look(task, o)
+	for more := true; more && err == nil && ctx.Err() == nil; {
+		more, err = f.turn(task, o, size)
 	}
+	if err != nil {
+		return err
+	}
+	return f.out.flush(task)
 }
 
 // print prints what is new in all files; more reports whether there is more.
-func (f *follower) print() (more bool, err error) {
+func (f *follower) print(ctx context.Context) (more bool, err error) {
 	for _, task := range slices.Sorted(maps.Keys(f.open)) {
-		m, err := f.read(task, f.open[task])
+		if ctx.Err() != nil {
+			return false, nil //nolint:nilerr // the caller sees it too
+		}
+		o := f.open[task]
+		size, err := f.look(task, o)
+		m := false
+		if err == nil {
+			m, err = f.turn(task, o, size)
+		}
 		if err != nil {
 			return false, err
 		}
@@ -226,40 +239,46 @@ func (f *follower) print() (more bool, err error) {
 	return more, nil
 }
 
-// read prints what is new in a file, at most a turn; more reports whether there is more. A file that was
-// replaced or emptied is read from its beginning.
-func (f *follower) read(task int, o *followed) (more bool, err error) {
+// look opens a file if that is possible now, and returns its size, 0 without a file. A file that was replaced is
+// opened again; one that was emptied is read from its beginning.
+func (f *follower) look(task int, o *followed) (size int64, err error) {
 	there, err := os.Stat(o.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && o.file == nil:
-		return false, nil
+		return 0, nil
 	case o.file != nil && err == nil:
 		if now, err := o.file.Stat(); err == nil && !os.SameFile(there, now) && o.at >= now.Size() {
 			o.close()
 		}
 	}
+	var text []byte
 	if o.file == nil {
 		if o.file, err = userfile.Open(o.path, 0); errors.Is(err, fs.ErrNotExist) {
-			return false, nil
+			return 0, nil
 		} else if err != nil {
-			return false, err
+			return 0, err
 		}
 		if o.last {
-			if o.at, err = f.out.lastLines(task, o.file); err != nil {
-				return false, err
+			if text, o.at, err = f.out.lastLines(o.file); err != nil {
+				return 0, err
 			}
 		}
 		o.last = false
 	}
 	info, err := o.file.Stat()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if info.Size() < o.at {
 		o.at = 0
 	}
-	n := min(info.Size()-o.at, turn)
-	if n == 0 {
+	return info.Size(), f.out.write(task, text)
+}
+
+// turn prints a part of what is new in a file up to a size; more reports whether there is more.
+func (f *follower) turn(task int, o *followed, size int64) (more bool, err error) {
+	n := min(size-o.at, turn)
+	if n <= 0 {
 		return false, nil
 	}
 	text := make([]byte, n)
@@ -268,7 +287,7 @@ func (f *follower) read(task int, o *followed) (more bool, err error) {
 		return false, err
 	}
 	o.at += int64(read)
-	return o.at < info.Size(), f.out.write(task, text[:read])
+	return err == nil && o.at < size, f.out.write(task, text[:read])
 }
 
 func (o *followed) close() {

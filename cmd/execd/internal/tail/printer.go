@@ -40,23 +40,24 @@ func (p *outputPrinter) end(path string, task int) error {
 		return err
 	}
 	defer f.Close()
-	if _, err := p.lastLines(task, f); err != nil {
+	text, _, err := p.lastLines(f)
+	if err != nil {
+		return err
+	}
+	if err := p.write(task, text); err != nil {
 		return err
 	}
 	return p.flush(task)
 }
 
-// lastLines prints the last lines of a file and returns the size of the file.
-func (p *outputPrinter) lastLines(task int, f *os.File) (size int64, err error) {
+// lastLines returns the last lines of a file, and the size of the file.
+func (p *outputPrinter) lastLines(f *os.File) (text []byte, size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	text, _, err := output.LastLines(f, info.Size(), firstBytes, p.lines)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), p.write(task, text)
+	text, _, err = output.LastLines(f, info.Size(), firstBytes, p.lines)
+	return text, info.Size(), err
 }
 
 // write prints output of a task. An incomplete character waits for the next call; so does an incomplete line
