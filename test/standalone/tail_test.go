@@ -151,6 +151,31 @@ func TestTail(t *testing.T) {
 	m.watch(u, "tail", "1").ends(1, "")
 }
 
+// TestTailOfPipe follows an array job of which one task puts a pipe in the place of its output.
+func TestTailOfPipe(t *testing.T) {
+	m := newMachine(t, 2)
+	u := someUsers(t, 1)[0]
+	m.start()
+	dir := m.open("tmp")
+	send := m.pipe(filepath.Join(dir, "gate"))
+	m.write("tmp/job.sh", "#!/bin/sh\necho task $SGE_TASK_ID\n[ $SGE_TASK_ID = 1 ] && rm job.sh.o1.1 && mkfifo job.sh.o1.1\nread word <gate\n")
+	if r := m.as(u, "qsub", "-wd", dir, "-j", "y", "-t", "1-2", dir+"/job.sh"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	m.until("there is a pipe", func() bool {
+		info, err := os.Stat(dir + "/job.sh.o1.1")
+		return err == nil && info.Mode()&os.ModeNamedPipe != 0
+	})
+	w := m.watch(u, "tail", "-f", "1")
+	m.until("the output of task 2 is shown", func() bool { return strings.Contains(w.text(), "task 2\n") })
+	send("go on")
+	send("go on")
+	w.ends(1, "==> task 2 <==\ntask 2\n")
+	if text := w.stderr.String(); strings.Count(text, "the output of task 1 is not shown: ") != 1 {
+		t.Errorf("standard error: %s", text)
+	}
+}
+
 // TestTailOfArray follows all tasks of an array job, one task, and tasks that share a file.
 func TestTailOfArray(t *testing.T) {
 	m := newMachine(t, 2)

@@ -13,6 +13,7 @@ import (
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/cmd/execd/internal/wait"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/standalone/api"
@@ -35,11 +36,13 @@ const (
 type follower struct {
 	request
 	out   *outputPrinter
-	begin time.Time
+	errs  io.Writer
+	alive []qstat.Range      // tasks of the job that had not ended at the first look
 	tasks bool               // each task has a file of its own; otherwise the only file is that of request.task
 	files []qstat.OutputFile // of the job
 	open  map[int]*followed  // by task
-	done  map[int]bool       // tasks that have ended
+	done  map[int]bool       // tasks that have ended, or whose file cannot be read
+	bad   bool               // some file cannot be read
 }
 
 // followed is an output file.
@@ -56,10 +59,24 @@ func (c *Command) follow(ctx context.Context, session *qclient.Session, q reques
 		return ExitFailed, err
 	}
 	f := &follower{
-		request: q, out: p, begin: time.Now(), tasks: q.perTask(d), files: d.OutputFiles,
+		request: q, out: p, errs: c.Stderr, tasks: q.perTask(d), files: d.OutputFiles,
 		open: map[int]*followed{}, done: map[int]bool{},
 	}
 	if p.headers = f.tasks; f.tasks {
+		var err error
+		switch f.alive, err = unfinished(ctx, session, q.job); {
+		case err != nil:
+			return ExitFailed, err
+		case len(f.alive) == 0: // the job has just finished
+			return c.finished(ctx, session, q, p, true)
+		}
+		// Which tasks run is asked again, so that none ends between the two answers.
+		switch now, err := look(ctx, session, q.job); {
+		case err != nil:
+			return ExitFailed, err
+		case now != nil:
+			d = now
+		}
 		for _, task := range running(d) {
 			f.add(task, true)
 		}
@@ -150,8 +167,15 @@ func (c *Command) leave(ctx context.Context, session *qclient.Session, f *follow
 	if ctx.Err() != nil {
 		return ExitInterrupted, nil //nolint:nilerr // the user knows why
 	}
+	status := func(ends []*accounting.Record) int {
+		s := c.status(f.request, ends, known)
+		if f.bad && s == ExitGood {
+			return ExitFailed
+		}
+		return s
+	}
 	if f.task > 0 && len(told) == 1 {
-		return c.status(f.request, told, known), nil
+		return status(told), nil
 	}
 	name, err := session.Places(ctx)
 	if err != nil {
@@ -168,7 +192,7 @@ func (c *Command) leave(ctx context.Context, session *qclient.Session, f *follow
 		slices.SortFunc(told, func(a, b *accounting.Record) int { return a.Task - b.Task })
 		ends = told
 	}
-	return c.status(f.request, ends, known), nil
+	return status(ends), nil
 }
 
 // add begins to follow a task, unless it has ended. last has only the last lines of its file printed.
@@ -181,25 +205,19 @@ func (f *follower) add(task int, last bool) {
 	}
 }
 
-// ended prints what remains of the output of a task. A task that the command has not seen running is one that
-// ended a while ago, unless its file was written since then.
+// ended prints what remains of the output of a task. The daemon also tells of tasks that had ended before the
+// first look; their output is not shown.
 func (f *follower) ended(ctx context.Context, task int) error {
 	if !f.tasks || f.done[task] {
 		return nil
 	}
-	if f.open[task] == nil {
+	if f.open[task] == nil && contains(f.alive, task) {
 		f.add(task, false)
-		o := f.open[task]
-		if o == nil {
-			return nil
-		}
-		if info, err := os.Stat(o.path); err != nil || info.ModTime().Before(f.begin) {
-			delete(f.open, task)
-			f.done[task] = true
-			return nil //nolint:nilerr // a task without a file has nothing to show
-		}
 	}
 	f.done[task] = true
+	if f.open[task] == nil {
+		return nil
+	}
 	return f.finish(ctx, task)
 }
 
@@ -213,7 +231,7 @@ func (f *follower) finish(ctx context.Context, task int) error {
 	for more := true; more && err == nil && ctx.Err() == nil; {
 		more, err = f.turn(task, o, size)
 	}
-	if err != nil {
+	if err := f.keep(task, err); err != nil {
 		return err
 	}
 	return f.out.flush(task)
@@ -232,15 +250,40 @@ func (f *follower) print(ctx context.Context) (more bool, err error) {
 			m, err = f.turn(task, o, size)
 		}
 		if err != nil {
-			return false, err
+			if err := f.keep(task, err); err != nil {
+				return false, err
+			}
+			o.close()
+			delete(f.open, task)
+			f.done[task] = true
+			if err := f.out.flush(task); err != nil {
+				return false, err
+			}
 		}
 		more = more || m
 	}
 	return more, nil
 }
 
+// fileError is that an output file cannot be read.
+type fileError struct{ err error }
+
+func (e *fileError) Error() string { return e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// keep returns an error that ends the command. That the file of one task cannot be read does not: keep prints it,
+// and the other tasks go on.
+func (f *follower) keep(task int, err error) error {
+	if _, ok := errors.AsType[*fileError](err); !ok || !f.tasks {
+		return err
+	}
+	f.bad = true
+	printer.Fprintf(f.errs, "execd tail: the output of task %d is not shown: %v\n", task, err)
+	return nil
+}
+
 // look opens a file if that is possible now, and returns its size, 0 without a file. A file that was replaced is
-// opened again; one that was emptied is read from its beginning.
+// opened again; one that was emptied is read from its beginning. The error is a *fileError, or one of printing.
 func (f *follower) look(task int, o *followed) (size int64, err error) {
 	there, err := os.Stat(o.path)
 	switch {
@@ -256,18 +299,18 @@ func (f *follower) look(task int, o *followed) (size int64, err error) {
 		if o.file, err = userfile.Open(o.path, 0); errors.Is(err, fs.ErrNotExist) {
 			return 0, nil
 		} else if err != nil {
-			return 0, err
+			return 0, &fileError{err}
 		}
 		if o.last {
 			if text, o.at, err = f.out.lastLines(o.file); err != nil {
-				return 0, err
+				return 0, &fileError{err}
 			}
 		}
 		o.last = false
 	}
 	info, err := o.file.Stat()
 	if err != nil {
-		return 0, err
+		return 0, &fileError{err}
 	}
 	if info.Size() < o.at {
 		o.at = 0
@@ -284,7 +327,7 @@ func (f *follower) turn(task int, o *followed, size int64) (more bool, err error
 	text := make([]byte, n)
 	read, err := o.file.ReadAt(text, o.at)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return false, err
+		return false, &fileError{err}
 	}
 	o.at += int64(read)
 	return err == nil && o.at < size, f.out.write(task, text[:read])

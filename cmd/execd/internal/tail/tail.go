@@ -175,17 +175,31 @@ func present(ctx context.Context, session *qclient.Session, q request) (bool, er
 	if q.task == 0 {
 		return true, nil
 	}
+	tasks, err := unfinished(ctx, session, q.job)
+	return contains(tasks, q.task), err
+}
+
+// unfinished returns the tasks of an array job that are running or pending.
+func unfinished(ctx context.Context, session *qclient.Session, job int) (tasks []qstat.Range, err error) {
 	list, err := session.View(ctx, "qstat", "-u", "*")
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return slices.ContainsFunc(list.Jobs, func(j qstat.Job) bool {
-		return j.ID == q.job && slices.ContainsFunc(j.Tasks, func(t qstat.Task) bool {
-			return slices.ContainsFunc(t.IDs, func(r qstat.Range) bool {
-				return r.First <= q.task && q.task <= r.Last && (q.task-r.First)%max(r.Step, 1) == 0
-			})
-		})
-	}), nil
+	for _, j := range list.Jobs {
+		if j.ID == job {
+			for _, t := range j.Tasks {
+				tasks = append(tasks, t.IDs...)
+			}
+		}
+	}
+	return tasks, nil
+}
+
+// contains reports whether a task is in one of the ranges.
+func contains(tasks []qstat.Range, task int) bool {
+	return slices.ContainsFunc(tasks, func(r qstat.Range) bool {
+		return r.First <= task && task <= r.Last && (task-r.First)%max(r.Step, 1) == 0
+	})
 }
 
 // file returns the path of the output of a task.
