@@ -113,6 +113,7 @@ func FuzzClaim(f *testing.F) {
 		{Key: "b", Digest: digest, Of: &claim.Source{UID: uid, Key: "k", Digest: digest}, Job: number},
 		{Key: "c", Digest: digest, Of: &claim.Source{UID: uid, Key: "k", Digest: digest}},
 		{Key: "../d", Digest: digest, For: &owner},
+		{Key: "e", Digest: digest, Of: &claim.Source{UID: uid, Key: "k", Digest: digest}, Job: number, For: &owner},
 	} {
 		text, err := json.Marshal(&c)
 		if err != nil {
@@ -130,10 +131,13 @@ func FuzzClaim(f *testing.F) {
 		if decode(text, &q) != nil {
 			return
 		}
+		own := q.For == nil || *q.For == uid
 		if err := d.note(uid, &q); err == nil {
-			if got, err := s.Find(uid, q.Key); err != nil || got != q.Digest || q.For != nil {
+			if got, err := s.Find(uid, q.Key); err != nil || got != q.Digest || !own {
 				t.Errorf("%s: the launcher has %q (%v)", text, got, err)
 			}
+		} else if q.Key == "e" && q.For != nil && own && q.Digest == digest && *q.Of == (claim.Source{UID: uid, Key: "k", Digest: digest}) && q.Job > 0 {
+			t.Errorf("%s: %v", text, err)
 		}
 		err := s.eachName(func(of uint32, key string, _ bool) error {
 			if of != uid || key != q.Key && key != "k" {

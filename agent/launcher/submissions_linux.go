@@ -500,7 +500,7 @@ func (d *Desk) take(c *conn, uid uint32, refused error) {
 	if err == nil && q.Version != claim.Version {
 		err = fmt.Errorf("version %d, expected %d", q.Version, claim.Version)
 	}
-	if err == nil && q.For == nil {
+	if err == nil && (q.For == nil || *q.For == uid) {
 		err = refused
 	}
 	if err == nil {
@@ -517,7 +517,8 @@ func (d *Desk) take(c *conn, uid uint32, refused error) {
 
 // note records a claim of a user.
 func (d *Desk) note(uid uint32, q *claim.Claim) error {
-	if q.For != nil {
+	// In a user namespace a user may be root, and commands name the owner of the job there.
+	if q.For != nil && *q.For != uid {
 		if uid != 0 || q.Of == nil || q.Of.UID != *q.For || q.Job == 0 {
 			return errors.New("only root can change jobs of other users, and nobody can submit jobs for them")
 		}

@@ -50,7 +50,7 @@ type Claim struct {
 	Of *Source `json:"of,omitempty"`
 	// Job is the number of the job that was changed; 0 for a new job. Both submissions are good for this job alone.
 	Job int `json:"job,omitempty"`
-	// For is the owner of the job where root changes it; nil for the user who sends the claim.
+	// For is the owner of the job where root changes it; nil means the user who sends the claim, as does this user's ID.
 	For *uint32 `json:"for,omitempty"`
 }
 
