@@ -13,22 +13,42 @@ func (m *Master) keepSubmissions(ctx context.Context) {
 	for {
 		keys := make(chan []string, 1)
 		err := m.do(ctx, func() {
-			var list []string
-			for _, j := range m.cell.Jobs() {
-				if j.Submission != "" {
-					list = append(list, j.Submission)
+			list := m.submissions()
+			// Without the commit, jobs that were changed have their earlier submissions.
+			m.batch.answers = append(m.batch.answers, func(err error) {
+				if err != nil {
+					close(keys)
+					return
 				}
-			}
-			keys <- list
+				keys <- list
+			})
 		})
 		if err != nil {
 			return
 		}
-		if err := m.host.Keep(<-keys); err != nil {
-			m.log.Warn("the launcher keeps submissions of jobs that have left", "error", err)
+		select {
+		case list, committed := <-keys:
+			if !committed {
+				break // the next call makes up for this one
+			}
+			if err := m.host.Keep(list); err != nil {
+				m.log.Warn("the launcher keeps submissions of jobs that have left", "error", err)
+			}
+		case <-ctx.Done():
+			return
 		}
 		if !m.pause(ctx, keepingPause) {
 			return
 		}
 	}
+}
+
+// submissions returns the keys of the submissions of all jobs.
+func (m *Master) submissions() (keys []string) {
+	for _, j := range m.cell.Jobs() {
+		if j.Submission != "" {
+			keys = append(keys, j.Submission)
+		}
+	}
+	return keys
 }
