@@ -355,7 +355,11 @@ func killedAt(t *testing.T, points []string) {
 		m.bin, m.env = mortal, []string{"EXECD_FAILPOINT=" + point}
 		m.start()
 		m.bin, m.env = usual, nil
-		id := strings.TrimSpace(m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh").stdout)
+		// The daemon may be killed before qsub has its answer. It then asks the next one.
+		submitted := make(chan result, 1)
+		go func() {
+			submitted <- m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh")
+		}()
 		_, gone := m.daemon.Process()
 		which := ""
 		m.until(point+" is met", func() bool {
@@ -371,6 +375,11 @@ func killedAt(t *testing.T, points []string) {
 		})
 		m.daemon.Kill() // a next front would meet the same place
 		m.start()
+		r := <-submitted
+		id := strings.TrimSpace(r.stdout)
+		if r.status != 0 || id == "" {
+			t.Fatalf("%s killed at %s: qsub: %+v", which, point, r)
+		}
 		m.until(point+": the job has left", func() bool {
 			left, err := os.ReadDir(filepath.Join(m.dir, "spool", "active_jobs"))
 			return err == nil && len(left) == 0 && len(m.records(id)) > 0 && m.as(u, "qstat").stdout == ""
