@@ -36,7 +36,12 @@ func (m *Master) serveCommand(ctx context.Context, c *serve.Call) (any, *agentap
 	if q.Name == "" || !validKey(q.Key) {
 		return nil, refuse(agentapi.InvalidArgument, "the message needs the name of a command and a key of 1 to 64 letters and digits")
 	}
+	confirmations, failed := amended(q.Amended)
+	if failed != nil {
+		return nil, failed
+	}
 	in := m.input(c, q)
+	in.Amended = confirmations
 	key := strconv.FormatUint(uint64(c.User.UID), 10) + " " + q.Key
 	turns := m.changing
 	if onlyShows(q) {
@@ -120,9 +125,6 @@ func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
 	}
 	if in.Confirming = m.host.Submissions != ""; in.Confirming && q.Confirmed != "" {
 		in.Confirmation = &command.Confirmation{Key: q.Confirmed, Digest: q.Digest}
-	}
-	for _, a := range q.Amended {
-		in.Amended = append(in.Amended, command.Amended{Job: a.Job, Confirmation: command.Confirmation{Key: a.Key, Digest: a.Digest}})
 	}
 	in.IsSession = func(job uint32) bool { return m.terminals[job] != nil }
 	in.Edited, in.Defaults = q.Edited, m.defaults(q.Name)
@@ -228,12 +230,7 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 	changed := len(r.Writes) > 0 && m.change(r, x, a)
 	if r.Confirm {
 		x.result.Confirm = api.Text(m.host.Submissions)
-		x.result.Amend, err = amendments(r.Amend)
-		if err != nil {
-			m.seen.forget(x)
-			x.finish(err)
-			return
-		}
+		x.result.Amend = amendments(r.Amend)
 	}
 	if r.Edit == nil && r.Verify == nil && !r.Confirm {
 		a.done(x.result, len(r.Writes) > 0, changed)
@@ -273,18 +270,6 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 		}
 		x.finish(err)
 	})
-}
-
-// amendments are the jobs to be confirmed, as they travel.
-func amendments(list []command.Amendment) (to []api.Amend, err error) {
-	for _, a := range list {
-		text, err := json.Marshal(a.Submission)
-		if err != nil {
-			return nil, err
-		}
-		to = append(to, api.Amend{Job: a.Job, UID: uint32(a.UID), Key: a.Key, Submission: text})
-	}
-	return to, nil
 }
 
 // commandAnswer returns the result of a command in the form of the API.

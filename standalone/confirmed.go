@@ -2,8 +2,39 @@ package standalone
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	agentapi "github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/standalone/api"
 )
+
+// amended returns the confirmations of a client, by job.
+func amended(list []api.Amended) (map[uint32]command.Confirmation, *agentapi.Error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if len(list) > command.MostAmended {
+		return nil, refuse(agentapi.InvalidArgument, fmt.Sprintf("the message confirms %d jobs, at most %d are possible at once", len(list), command.MostAmended))
+	}
+	of := make(map[uint32]command.Confirmation, len(list))
+	for _, a := range list {
+		if _, twice := of[a.Job]; twice {
+			return nil, refuse(agentapi.InvalidArgument, fmt.Sprintf("the message confirms job %d twice", a.Job))
+		}
+		of[a.Job] = command.Confirmation{Key: a.Key, Digest: a.Digest}
+	}
+	return of, nil
+}
+
+// amendments are the jobs to be confirmed, as they travel.
+func amendments(list []command.Amendment) (to []api.Amend) {
+	for _, a := range list {
+		to = append(to, api.Amend{Job: a.Job, UID: uint32(a.UID), Key: a.Key, Submission: a.Submission})
+	}
+	return to
+}
 
 // keepingPause is the time between two calls that have the launcher forget submissions of jobs that have left.
 const keepingPause = 10 * time.Minute

@@ -3,9 +3,12 @@ package standalone
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -53,5 +56,31 @@ func TestKeepAfterCommit(t *testing.T) {
 		if len(told) > 0 {
 			t.Errorf("after a commit that has failed (%t) the launcher keeps %q", fails, <-told)
 		}
+	}
+}
+
+// TestAmendedIsBounded checks that a message of a user confirms each job once, and not any number of jobs: the digest of
+// each is computed while all other users wait.
+func TestAmendedIsBounded(t *testing.T) {
+	many := make([]api.Amended, command.MostAmended+1)
+	for i := range many {
+		many[i] = api.Amended{Job: uint32(i), Key: "k", Digest: "d"}
+	}
+	for _, c := range []struct {
+		list []api.Amended
+		want string
+	}{
+		{many, "at most 4096"},
+		{[]api.Amended{many[1], many[2], many[1]}, "confirms job 1 twice"},
+		{many[1:], ""},
+		{nil, ""},
+	} {
+		of, err := amended(c.list)
+		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Message, c.want) || err == nil && len(of) != len(c.list) {
+			t.Errorf("of %d confirmations %d are taken (%v), expected %q", len(c.list), len(of), err, c.want)
+		}
+	}
+	if of, _ := amended(nil); of != nil {
+		t.Error("a client that was not asked seems to have been asked")
 	}
 }

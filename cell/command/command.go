@@ -55,8 +55,9 @@ type Input struct {
 	// client has not been asked yet.
 	Confirming   bool
 	Confirmation *Confirmation
-	// Amended are the confirmations that Result.Amend has asked for, nil where the client has not been asked.
-	Amended []Amended
+	// Amended are the confirmations that Result.Amend has asked for, by the number of the job, at most MostAmended; nil
+	// where the client has not been asked.
+	Amended map[uint32]Confirmation
 	// IsSession reports whether a job is interactive; nil for none.
 	IsSession func(job uint32) bool
 	// Terminal says that standard error is a terminal. Messages may then contain more than Grid
@@ -244,6 +245,8 @@ type call struct {
 	result Result
 	edits  int // the number of texts edited so far, or waiting for an editor
 	manner submit.Manner
+
+	amending amending
 }
 
 // Run carries out a command line at a time, in seconds since 1970.

@@ -1,8 +1,10 @@
 package command
 
 import (
+	"encoding/json"
 	"errors"
-	"slices"
+	"fmt"
+	"reflect"
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/internal/submission"
@@ -62,16 +64,47 @@ func (x *call) confirmed(r *submit.Request) error {
 // Amendment is a job that is changed or copied, and that the user has to confirm to the launcher again.
 type Amendment struct {
 	Job uint32
-	// UID is the owner, who has confirmed the job as it is: Key and Submission.
+	// UID is the owner, who has confirmed the job as it is: Key and Submission, which is in JSON.
 	UID        int
 	Key        string
-	Submission *submission.Submission
+	Submission []byte
 }
 
-// Amended is the user's statement about such a job to the launcher.
-type Amended struct {
-	Job uint32 // that of the Amendment
-	Confirmation
+// The jobs that one command changes or copies and the user has to confirm are at most MostAmended, and several have
+// together at most mostAmendedBytes of submissions in JSON: meanwhile all other users wait.
+const (
+	MostAmended      = 4096
+	mostAmendedBytes = 8 << 20
+)
+
+// amending is the state of a command that changes or copies jobs with confirmations.
+type amending struct {
+	found       map[uint32]amended // by job: a command may name one again and again
+	jobs, bytes int                // of which text was made of the submissions
+	err         error              // why no more is made
+}
+
+// amended is what was found out about a change of a job: the key of the confirmed submission, or why it is refused.
+type amended struct {
+	key string
+	err error
+}
+
+// text returns a submission in JSON, if the bounds permit it.
+func (a *amending) text(s *submission.Submission) ([]byte, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	a.jobs++
+	a.bytes += len(text)
+	if a.jobs > MostAmended || a.jobs > 1 && a.bytes > mostAmendedBytes {
+		a.err = fmt.Errorf("denied: %d jobs with %d bytes would have to be confirmed to the launcher, at most %d jobs with %d bytes are possible at once: name fewer jobs", a.jobs, a.bytes, MostAmended, mostAmendedBytes)
+	}
+	return text, a.err
 }
 
 // Amend returns the submission after a change by a command line: a change by qalter, a copy by
@@ -94,12 +127,6 @@ func Amend(in *Input, was *submission.Submission) *submission.Submission {
 	return &next
 }
 
-// same reports whether two submissions have the same digests.
-func same(a, b *submission.Submission) bool {
-	const key = "0" // any
-	return a.Digest(key) == b.Digest(key)
-}
-
 // submitted describes a job of the cell with a request.
 func (x *call) submitted(j *cell.Job, r *submit.Request) *submission.Submission {
 	of, origin := submission.Of, cell.Origin{}
@@ -118,50 +145,84 @@ func (x *call) submitted(j *cell.Job, r *submit.Request) *submission.Submission 
 
 // amendment asks for the confirmation of a job that is changed or copied.
 func (x *call) amendment(j *cell.Job) {
-	a := Amendment{Job: j.ID(), Key: j.Submission, Submission: x.submitted(j, j.Request())}
+	text, err := x.amending.text(x.submitted(j, j.Request()))
+	if err != nil {
+		return
+	}
+	a := Amendment{Job: j.ID(), Key: j.Submission, Submission: text}
 	if j.Origin != nil {
 		a.UID = j.Origin.UID
 	}
-	x.result.Confirm, x.result.Amend = true, append(x.result.Amend, a)
+	x.result.Amend = append(x.result.Amend, a)
+}
+
+// asks reports whether the command ends with the question for confirmations, or because there would be too many.
+func (x *call) asks() bool {
+	if err := x.amending.err; err != nil {
+		x.result.Amend = nil
+		x.fail(exitStdin, "%s", err)
+		return true
+	}
+	x.amending = amending{}
+	x.result.Confirm = len(x.result.Amend) > 0
+	return x.result.Confirm
 }
 
 // mayAmend reports whether the caller can confirm a change of a job: the owner, or root.
 func (x *call) mayAmend(j *cell.Job) bool {
-	by := x.caller().Origin
+	by := x.in.By.Origin
 	return by != nil && by.UID == 0 || x.owns(j)
 }
 
 // owns reports whether the caller is the owner of a job.
 func (x *call) owns(j *cell.Job) bool {
-	by := x.caller().Origin
+	by := x.in.By.Origin
 	return by != nil && j.Origin != nil && by.UID == j.Origin.UID
 }
 
 // Why jobs are not changed or copied.
 var (
 	errAmended  = errors.New("denied: it is not what the command has told the launcher of: the job has changed meanwhile, or the site has a jsv_url that changes jobs")
+	errEarlier  = errors.New("denied: an earlier job of the command is not what the command has told the launcher of")
 	errNotOwner = errors.New("denied: with --front-user only the owner of a job or root can change what the job runs, its environment, files or limits")
 	errNotOwn   = errors.New("denied: with --front-user only the owner of a job can copy it")
 )
 
 // altering looks for jobs that qalter changes so that the user has to confirm them, and changes nothing.
 func (x *call) altering(j *cell.Job, is *submit.Request) (string, error) {
-	if x.mayAmend(j) && !same(x.submitted(j, j.Request()), x.submitted(j, is)) {
-		x.amendment(j)
-	}
-	return "", errAmended
+	return x.once(j, func() (string, error) {
+		if x.amending.err == nil && x.mayAmend(j) && !reflect.DeepEqual(x.submitted(j, j.Request()), x.submitted(j, is)) {
+			x.amendment(j)
+		}
+		return "", errAmended
+	})
 }
 
 // altered refuses a change that the user has not confirmed.
 func (x *call) altered(j *cell.Job, is *submit.Request) (string, error) {
-	next := x.submitted(j, is)
-	switch {
-	case same(x.submitted(j, j.Request()), next):
-		return j.Submission, nil
-	case !x.mayAmend(j):
-		return "", errNotOwner
+	return x.once(j, func() (string, error) {
+		next := x.submitted(j, is)
+		switch {
+		case reflect.DeepEqual(x.submitted(j, j.Request()), next):
+			return j.Submission, nil
+		case !x.mayAmend(j):
+			return "", errNotOwner
+		}
+		return x.amended(j, next)
+	})
+}
+
+// once decides about the change of a job once. The same change of the job that is changed already has the same key.
+func (x *call) once(j *cell.Job, decide func() (string, error)) (string, error) {
+	a, ok := x.amending.found[j.ID()]
+	if !ok {
+		a.key, a.err = decide()
+		if x.amending.found == nil {
+			x.amending.found = map[uint32]amended{}
+		}
+		x.amending.found[j.ID()] = a
 	}
-	return x.amended(j, next)
+	return a.key, a.err
 }
 
 // copied refuses a copy that the user has not confirmed.
@@ -177,15 +238,19 @@ func (x *call) copied(j *cell.Job, is *submit.Request) (string, error) {
 	return x.amended(j, next)
 }
 
-// amended uses up a confirmation of a job.
+// amended returns the key of the confirmation of a job. After the first wrong digest it computes no other.
 func (x *call) amended(j *cell.Job, next *submission.Submission) (string, error) {
-	i := slices.IndexFunc(x.in.Amended, func(a Amended) bool {
-		return a.Job == j.ID() && submission.ValidKey(a.Key) && next.Digest(a.Key) == a.Digest
-	})
-	if i < 0 {
+	c, ok := x.in.Amended[j.ID()]
+	if !ok || !submission.ValidKey(c.Key) {
 		return "", errAmended
 	}
-	key := x.in.Amended[i].Key
-	x.in.Amended = slices.Delete(slices.Clone(x.in.Amended), i, i+1)
-	return key, nil
+	text, err := x.amending.text(next)
+	if err != nil {
+		return "", err
+	}
+	if submission.Digest(c.Key, text) != c.Digest {
+		x.amending.err = errEarlier
+		return "", errAmended
+	}
+	return c.Key, nil
 }

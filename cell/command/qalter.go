@@ -50,7 +50,7 @@ func (x *call) qalter() {
 		if x.in.Amended == nil {
 			by.Confirms = x.altering
 			x.cell.Alter(x.now, by, r) // all is refused
-			if x.result.Confirm {
+			if x.asks() {
 				return
 			}
 		}

@@ -42,7 +42,7 @@ func (x *call) qresub() {
 	}
 	by := x.caller()
 	if x.in.Confirming {
-		if x.in.Amended == nil && x.copies(jobs) {
+		if !x.copiedOnce(jobs) || x.in.Amended == nil && x.copies(jobs) {
 			return
 		}
 		by.Confirms = x.copied
@@ -67,15 +67,32 @@ func (x *call) qresub() {
 	}
 }
 
-// copies asks for the confirmation of copies. It reports whether there is one to be confirmed.
+// copiedOnce refuses to copy a job twice: each copy needs a confirmation of its own.
+func (x *call) copiedOnce(jobs []submit.JobRange) bool {
+	named := make(map[uint64]bool, len(jobs))
+	for _, r := range jobs {
+		id, err := strconv.ParseUint(r.Job, 10, 32)
+		if err == nil && named[id] {
+			x.fail(exitStdin, "denied: job %d is named twice: with --front-user a command makes one copy of a job", id)
+			return false
+		}
+		named[id] = true
+	}
+	return true
+}
+
+// copies asks for the confirmation of copies. It reports whether the command ends with that.
 func (x *call) copies(jobs []submit.JobRange) bool {
 	for _, r := range jobs {
+		if x.amending.err != nil {
+			break
+		}
 		id, err := strconv.ParseUint(r.Job, 10, 32)
 		if j := x.cell.Job(uint32(id)); err == nil && j != nil && x.owns(j) {
 			x.amendment(j)
 		}
 	}
-	return x.result.Confirm
+	return x.asks()
 }
 
 // exitVerifier is for a copy that the verifier of the site refuses (tested).

@@ -224,6 +224,11 @@ func (s *Submission) Digest(key string) string {
 	if err != nil {
 		return "" // not a digest, and matches none
 	}
+	return Digest(key, text)
+}
+
+// Digest is the digest under a key of a submission that is in JSON.
+func Digest(key string, text []byte) string {
 	sum := sha256.New()
 	sum.Write([]byte("execd submission 1\n" + key + "\n"))
 	sum.Write(text)
