@@ -157,6 +157,8 @@ func (s *Submissions) Amend(uid uint32, key, digest string, of *claim.Source, nu
 		return errClaim
 	case number < 0 || number > math.MaxInt32:
 		return fmt.Errorf("invalid claim of a submission: there is no job %d", number)
+	case of.Job < 0 || of.Job > math.MaxInt32:
+		return fmt.Errorf("invalid claim of a submission: there is no job %d", of.Job)
 	case of.UID != uid:
 		// Copies neither: the front chooses the job, and its author would choose what the user runs.
 		return fmt.Errorf("user ID %d cannot change or copy a job of user ID %d", uid, of.UID)
@@ -167,6 +169,12 @@ func (s *Submissions) Amend(uid uint32, key, digest string, of *claim.Source, nu
 		return fmt.Errorf("cannot find the submission of the job: %w", err)
 	case was != of.Digest:
 		return errors.New("the daemon says something else of the job than its owner has submitted")
+	}
+	if of.Job > 0 {
+		// A job that was neither started nor changed has no number here.
+		if err := s.isOf(entryName(of.UID, of.Key), of.Job); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if number > 0 {
 		if err := s.Bind(uid, of.Key, number); err != nil {
@@ -235,13 +243,17 @@ func (s *Submissions) Bind(uid uint32, key string, number int) error {
 
 // bind makes the link that binds an entry to a job.
 func (s *Submissions) bind(entry string, number int) error {
-	name, text := entry+suffixBound, strconv.Itoa(number)
-	err := unix.Symlinkat(text, s.fd(), name)
+	err := unix.Symlinkat(strconv.Itoa(number), s.fd(), entry+suffixBound)
 	if !errors.Is(err, unix.EEXIST) {
 		return os.NewSyscallError("symlinkat", err)
 	}
-	old, err := s.read(name)
-	if err == nil && old != text {
+	return s.isOf(entry, number)
+}
+
+// isOf refuses an entry that is bound to another job. The error is fs.ErrNotExist if it is bound to none.
+func (s *Submissions) isOf(entry string, number int) error {
+	old, err := s.read(entry + suffixBound)
+	if err == nil && old != strconv.Itoa(number) {
 		err = fmt.Errorf("%w, %s", errBound, old)
 	}
 	return err

@@ -443,6 +443,11 @@ func TestAmend(t *testing.T) {
 			t.Errorf("%s: %v, expected %q", name, err, c.want)
 		}
 	}
+	waiting := of(was) // the launcher does not know its number yet
+	waiting.Job = 9
+	if err := s.Rules.Submissions.Amend(w.owner.UID, "copy", digest, waiting, 0); err != nil {
+		t.Error(err)
+	}
 	if err := s.Rules.Submissions.Amend(w.owner.UID, "is", digest, of(was), 7); err != nil {
 		t.Fatal(err)
 	}
@@ -457,6 +462,12 @@ func TestAmend(t *testing.T) {
 	is.key = "is"
 	if err := w.prepare(is); err != nil {
 		t.Error(err)
+	}
+	for number, want := range map[int]string{-1: "there is no job", 7: "", 8: "that of another job"} { // a copy of a job that has started
+		source := &claim.Source{UID: w.owner.UID, Key: "is", Digest: digest, Job: number}
+		if err := s.Rules.Submissions.Amend(w.owner.UID, fmt.Sprint("copy", number+1), digest, source, 0); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("a copy of job %d: %v, expected %q", number, err, want)
+		}
 	}
 	for _, number := range []int{0, 7} { // before and after the start
 		if err := s.Rules.Submissions.Amend(w.owner.UID, fmt.Sprint("next", number), digest, &claim.Source{UID: w.owner.UID, Key: "is", Digest: digest}, number); err != nil {

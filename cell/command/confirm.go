@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/internal/submission"
@@ -125,6 +126,38 @@ func Amend(in *Input, was *submission.Submission) *submission.Submission {
 		return nil
 	}
 	return &next
+}
+
+// Named returns the numbers of the jobs that a command line names. only is false if it names others too, by a name, a
+// pattern or their owner. A line that neither changes nor copies jobs names none.
+func Named(in *Input) (jobs map[uint32]bool, only bool) {
+	var list []submit.JobRange
+	jobs = map[uint32]bool{}
+	switch in.Name {
+	case "qalter":
+		r, err := submit.ParseAlteration(in.submission(""))
+		if err != nil {
+			return jobs, true
+		}
+		list, only = r.Jobs, len(r.Jobs) > 0
+	case "qresub":
+		l, err := parse(table(in.Name).all(), in.Args)
+		if err != nil {
+			return jobs, true
+		}
+		list, _ = submit.ParseJobRanges(l.operands)
+		only = true // qresub copies no job by its name
+	default:
+		return jobs, true
+	}
+	for _, j := range list {
+		id, err := strconv.ParseUint(j.Job, 10, 32)
+		if err == nil {
+			jobs[uint32(id)] = true
+		}
+		only = only && (err == nil || in.Name == "qresub")
+	}
+	return jobs, only
 }
 
 // submitted describes a job of the cell with a request.

@@ -59,6 +59,9 @@ type Source struct {
 	UID    uint32 `json:"uid"`
 	Key    string `json:"key"`
 	Digest string `json:"digest"`
+	// Job is the number of the job that the command names. The launcher refuses the claim if it knows the submission
+	// as that of another job. 0 means that any job will do.
+	Job int `json:"job,omitempty"`
 }
 
 // Reply is the answer to a claim: an error, or nothing.

@@ -20,16 +20,40 @@ import (
 // The digest is that of what this process reads of the command line: the daemon's word does not count. A launcher
 // that ends meanwhile is told again when it has been started again, under another key.
 func confirm(ctx context.Context, q *api.CommandRequest, in *command.Input, a *api.CommandAnswer) error {
+	if q.Confirmed != "" || q.Amended != nil { // the front could start further jobs with further confirmations
+		return errors.New("the daemon wants to have the command confirmed again")
+	}
 	if len(a.Amend) == 0 {
 		return patiently(ctx, func() error { return confirmOnce(ctx, q, in, string(a.Confirm)) })
 	}
-	q.Amended = nil
+	if err := refuseOthers(in, a.Amend); err != nil {
+		return err
+	}
 	for i := range a.Amend {
 		if err := patiently(ctx, func() error { return amend(ctx, q, in, string(a.Confirm), &a.Amend[i]) }); err != nil {
 			return err
 		}
 	}
 	q.Key = rand.Text()
+	return nil
+}
+
+// refuseOthers refuses to confirm jobs that the command does not name, as far as it names them by their numbers.
+func refuseOthers(in *command.Input, list []api.Amend) error {
+	if len(list) > command.MostAmended {
+		return fmt.Errorf("the daemon wants to have confirmed %d jobs, at most %d are possible", len(list), command.MostAmended)
+	}
+	jobs, only := command.Named(in)
+	seen := make(map[uint32]bool, len(list))
+	for _, a := range list {
+		switch {
+		case only && !jobs[a.Job]:
+			return fmt.Errorf("the daemon wants to have confirmed job %d, which the command does not name", a.Job)
+		case seen[a.Job]:
+			return fmt.Errorf("the daemon wants to have confirmed job %d twice", a.Job)
+		}
+		seen[a.Job] = true
+	}
 	return nil
 }
 
@@ -61,7 +85,7 @@ func amend(ctx context.Context, q *api.CommandRequest, in *command.Input, socket
 		return fmt.Errorf("the daemon wants to have job %d confirmed, which %s does not change", a.Job, in.Name)
 	}
 	key := rand.Text()
-	c := &claim.Claim{Key: key, Digest: next.Digest(key), Of: &claim.Source{UID: a.UID, Key: a.Key, Digest: was.Digest(a.Key)}}
+	c := &claim.Claim{Key: key, Digest: next.Digest(key), Of: &claim.Source{UID: a.UID, Key: a.Key, Digest: was.Digest(a.Key), Job: int(a.Job)}}
 	if in.Name == "qalter" {
 		c.Job = int(a.Job)
 		if os.Geteuid() == 0 {
