@@ -200,7 +200,7 @@ func TestFrontAltered(t *testing.T) {
 		who  *user.User
 		args []string
 	}{
-		{u, []string{"-N", "is", "-v", "MINE=b", id, array}},
+		{u, []string{"-N", "is", "-v", "MINE=b", id, id, array}},
 		{u, []string{"-o", out + "/$JOB_NAME", "-l", "h_fsize=1G", "-u", u.Username}},
 		{nil, []string{"-l", "h_fsize=2G", "-A", "x", id}},
 		{u, []string{"-p", "-5", "-l", "h_fsize=2G,arch=*", id}},
@@ -220,6 +220,9 @@ func TestFrontAltered(t *testing.T) {
 	}
 	if r := m.as(other, "qalter", "-p", "-6", id); r.status != 0 {
 		t.Errorf("qalter -p of a manager: %+v", r)
+	}
+	if r := m.as(u, "qresub", "-h", "u", stays, stays); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "job "+stays+" is named twice") {
+		t.Errorf("qresub of a job twice: %+v", r)
 	}
 	r := m.as(u, "qresub", "-h", "u", array, stays)
 	if r.status != 0 {
