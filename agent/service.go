@@ -199,11 +199,12 @@ func (a *Agent) comeBack(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		a.trouble(troubleStarts, err) // first: once the host is in service again, the next start may fail
 		if a.starts.tried(err); err == nil {
 			a.log.Info("the host is in service again: a trial succeeded")
 		}
 		a.noteService()
-		if a.trouble(troubleStarts, err); err == nil {
+		if err == nil {
 			return
 		}
 	}
