@@ -70,7 +70,7 @@ func at(seconds, milliseconds int64) time.Time {
 	return time.UnixMilli(seconds*1000 + milliseconds).UTC()
 }
 
-// TestFullRecord has a value in each field.
+// TestFullRecord formats and parses a record with a value in every field.
 func TestFullRecord(t *testing.T) {
 	const classic = "all.q:n1:users:alice:name:17:sge:-5:1000:1010:1012:37:137:2:0.250000:0.125000:3.000000:1:14:2:3:4:5:6:7.000000:8:9:10:11:12:13:" +
 		"p:d:smp:4:3:0.500000:0.750000:0.062500:-l a=b:c:0.031250:1.n1:5242880.000000:2:900\n"
@@ -96,7 +96,7 @@ func TestFullRecord(t *testing.T) {
 	}
 }
 
-// TestForeignJSON reads a line of Open Cluster Scheduler, and one with fields of the future.
+// TestForeignJSON reads a line of Open Cluster Scheduler, and one with fields of a future version.
 func TestForeignJSON(t *testing.T) {
 	r, err := ParseJSON([]byte(`{"job_number":4,"task_number":0,"start_time":1725898198580794,"end_time":1725898298874079,"owner":"u","qname":"all.q",` +
 		`"usage":{"rusage":{"ru_wallclock":100,"ru_maxrss":17428},"usage":{"wallclock":100.90874,"maxvmem":222384128.0,"maxrss":950272.0},"new":1},"other":{"a":[]}}`))
@@ -116,7 +116,8 @@ func TestForeignJSON(t *testing.T) {
 	}
 }
 
-// TestWhatCannotStandInALine has names that nobody can submit.
+// TestWhatCannotStandInALine uses names with characters that a classic line cannot contain. Grid
+// Engine refuses such names at submission.
 func TestWhatCannotStandInALine(t *testing.T) {
 	r := full
 	r.JobName, r.Owner, r.Department, r.Category = "a:b\nc", "x\x00y", "d\te", "-l a=b:c\nd"
@@ -157,7 +158,8 @@ func TestBadClassicLines(t *testing.T) {
 	}
 }
 
-// TestFromOutcome has a job that ran, one that could not be started, and a slave.
+// TestFromOutcome makes records of a job that ran, a job that could not be started, and a slave
+// task.
 func TestFromOutcome(t *testing.T) {
 	d := &job.Description{
 		ID: job.ID{Job: 17, Task: 3, PETask: "1.n1"}, Name: "name", Owner: "alice", Account: "sge", Project: "p", SubmissionTime: full.Submitted,
@@ -199,7 +201,7 @@ func TestFromOutcome(t *testing.T) {
 	}
 }
 
-// FuzzClassic checks that a line that was read and printed reads back the same.
+// FuzzClassic checks that a parsed line, once printed, parses to the same record.
 func FuzzClassic(f *testing.F) {
 	for _, line := range recorded(f) {
 		f.Add(line)

@@ -13,18 +13,18 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Category returns the category of a job as field category of accounting(5) has it: the options by
-// which the scheduler distinguishes jobs. The order is that of the original (tested), which differs
-// from the manual page:
+// Category returns the category of a job, in the form of field category of accounting(5): the
+// options by which the scheduler distinguishes jobs. The order is that of the original (tested),
+// which differs from the manual page:
 //
-//	-U  access lists that contain the owner, of those that hosts, parallel environments and
-//	    queues name
+//	-U  access lists that contain the owner and that hosts, parallel environments or queues
+//	    name
 //	-u  the owner, if a resource quota set names the owner
 //	-q, -masterq, -l, -soft -l, -pe, -ckpt, -I y
 //	-P  the project, if a host or a queue names it
 //	-ar
 //
-// group is the owner's group, project the job's project.
+// group is the owner's group, project is the job's project.
 func Category(c *qconf.Cluster, owner, group, project string, r *submit.Request) string {
 	var words []string
 	add := func(option, value string) {
@@ -66,8 +66,8 @@ func Category(c *qconf.Cluster, owner, group, project string, r *submit.Request)
 	return strings.Join(words, " ")
 }
 
-// names holds the access lists and projects that hosts, queues and parallel environments name, each
-// once.
+// names holds the access lists and projects that hosts, queues and parallel environments name. Each
+// appears once.
 type names struct{ sets, projects []string }
 
 func references(c *qconf.Cluster) (n names) {
@@ -129,8 +129,8 @@ func inQuota(c *qconf.Cluster, owner, group string) bool {
 	return false
 }
 
-// resources returns requests by the names of their complexes, sorted. Times with colons are
-// in seconds (tested).
+// resources returns resource requests under the names of their complexes, sorted by name. Times
+// with colons are converted to seconds (tested).
 func resources(c *qconf.Cluster, list []submit.ResourceRequest, soft bool) string {
 	var requests []submit.ResourceRequest
 	for _, l := range list {
@@ -155,7 +155,7 @@ func resources(c *qconf.Cluster, list []submit.ResourceRequest, soft bool) strin
 	return strings.Join(words, ",")
 }
 
-// slots returns the numbers of slots of -pe.
+// slots returns the slot numbers of a -pe request.
 func slots(p *submit.ParallelRequest) string {
 	var all rangelist.List
 	for _, r := range p.Ranges {

@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// TestCategory has the categories that the original gave the same jobs, and what follows
-// from the manual page. That the cell was such a one, cmd/execd/test/accounting sees to.
+// TestCategory compares with categories that the original gave the same jobs, and checks rules of
+// the manual page. cmd/execd/test/accounting checks that the cell matches the original's.
 func TestCategory(t *testing.T) {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{

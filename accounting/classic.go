@@ -144,7 +144,7 @@ func text(name string, of func(*Record) *string) field {
 	}
 }
 
-// optional describes a text that may be missing.
+// optional returns the field of a text that is NONE if the text is empty.
 func optional(name string, of func(*Record) *string) field {
 	return field{
 		name,
@@ -190,7 +190,7 @@ func number[T ~int | ~int64](name string, of func(*Record) *T) field {
 	}
 }
 
-// count describes a field of the usage that is a whole number.
+// count returns the field of a whole number of the usage.
 func count(name string, of func(*job.Usage) *int64) field {
 	return number(name, func(r *Record) *int64 { return of(&r.Usage) })
 }
@@ -212,7 +212,7 @@ func stamp(name string, of func(*Record) *time.Time) field {
 	}
 }
 
-// decimal describes a field of the usage with six decimals.
+// decimal returns the field of a usage value that is printed with six decimals.
 func decimal(name string, of func(*job.Usage) *float64) field {
 	return field{
 		name,
@@ -221,7 +221,7 @@ func decimal(name string, of func(*job.Usage) *float64) field {
 	}
 }
 
-// whole describes a whole number that the original prints with six decimals.
+// whole returns the field of a whole number that the original prints with six decimals.
 func whole(name string, of func(*job.Usage) *int64) field {
 	return field{
 		name,

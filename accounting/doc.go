@@ -1,6 +1,6 @@
 // Package accounting reads and prints records of finished jobs: the classic lines of accounting(5)
-// with 45 fields, and the lines of JSON of Open Cluster Scheduler. Besides the original's fields a
-// record says why a job was ended, and by which limit.
+// with 45 fields, and the JSON lines of Open Cluster Scheduler. In addition to the original's
+// fields, a record contains the reason why a job was killed, and the limit that killed it.
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //

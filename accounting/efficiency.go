@@ -78,8 +78,8 @@ func peak(r *Record) uint64 {
 	return uint64(max(r.Usage.MaxRSS, 0))
 }
 
-// CPUPart returns the CPU time as a part of what the slots could have used. It is 0 if nothing is known,
-// and above 1 if the job had more threads than slots.
+// CPUPart returns the CPU time divided by the CPU time available to the slots. It is 0 if no CPU
+// time was available or recorded, and above 1 if the job used more CPUs than slots.
 func (e *Efficiency) CPUPart() float64 {
 	if e.Granted <= 0 {
 		return 0
@@ -87,7 +87,7 @@ func (e *Efficiency) CPUPart() float64 {
 	return e.CPU / e.Granted
 }
 
-// MemoryPart returns the peak of memory as a part of the request, 0 if there is no request.
+// MemoryPart returns the peak memory divided by the requested memory, 0 if there is no request.
 func (e *Efficiency) MemoryPart() float64 {
 	if e.Requested == 0 {
 		return 0
@@ -95,7 +95,7 @@ func (e *Efficiency) MemoryPart() float64 {
 	return float64(e.Memory) / float64(e.Requested)
 }
 
-// Advice compares usage with a request by these factors.
+// Advice compares usage with the request by these factors.
 const (
 	tooLittle = 0.9 // of memory or time: the next run may need more than the request
 	wasteful  = 0.5 // of slots, memory or time
@@ -103,8 +103,8 @@ const (
 	shortest  = 60 // seconds: in shorter runs CPU time is not meaningful
 )
 
-// Advice returns the requests that suit the job better next time, such as "-pe PE 2" or
-// "-l h_vmem=2G", with a quarter more than was used. It is empty if the requests suit the job.
+// Advice returns requests that suit the job better next time, such as "-pe PE 2" or "-l h_vmem=2G".
+// They include a quarter more than the job used. The result is empty if the requests suit the job.
 func (e *Efficiency) Advice() []string {
 	var advice []string
 	if e.Slots > 1 && e.Longest >= shortest && e.CPUPart() < wasteful && e.Wallclock > 0 {
@@ -128,7 +128,7 @@ func (e *Efficiency) Advice() []string {
 	return advice
 }
 
-// hardRequests returns the resources of -l in a category, by name. Soft requests are left out.
+// hardRequests returns the resources of -l in a category, by name. It skips soft requests.
 func hardRequests(category string) map[string]string {
 	requests := map[string]string{}
 	words := strings.Fields(category)

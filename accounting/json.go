@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// jsonRecord is a line of accounting.jsonl as Open Cluster Scheduler 9 writes it. Optional fields
-// come last, and after them the fields that only this project writes.
+// jsonRecord is a line of accounting.jsonl in the format of Open Cluster Scheduler 9. Optional
+// fields come last, followed by the fields that only this project writes.
 type jsonRecord struct {
 	Job         int       `json:"job_number"`
 	Task        int       `json:"task_number"`
@@ -74,8 +74,8 @@ type jsonRusage struct {
 	InvoluntaryCS int64   `json:"ru_nivcsw"`
 }
 
-// jsonMeasured is the usage of the whole job; that of getrusage(2) covers only processes that were
-// waited for.
+// jsonMeasured is the usage of the whole job. The usage of getrusage(2) covers only child processes
+// that their parent waited for.
 type jsonMeasured struct {
 	Wallclock float64 `json:"wallclock"`
 	CPU       float64 `json:"cpu"`

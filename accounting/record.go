@@ -32,9 +32,9 @@ type Record struct {
 	Usage      job.Usage // in its own units: ru_maxrss is in bytes
 	IsmRSS     int64     // ru_ismrss, which Linux does not measure
 
-	Project    string // empty for NONE
+	Project    string // empty if the line has NONE
 	Department string
-	PE         string // granted_pe; empty for NONE
+	PE         string // granted_pe; empty if the line has NONE
 	Slots      int    // of the job on all hosts
 	Category   string // see Category
 

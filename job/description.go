@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Description is everything about one job (or one task of an array job) that
-// its execution needs. The comments name the key of the original's config file
-// where it is not obvious.
+// Description holds everything that the execution of one job needs, or of one task of an array job.
+// The comments name the key of the original's config file where it is not obvious.
 type Description struct {
 	ID             ID
 	Name           string // job_name; "petask" for a task of a parallel job
@@ -45,17 +44,18 @@ type Description struct {
 	HostSlots int
 	Limits    Limits
 	// ProcedureLimits are the limits of the queue without the requests of the job. They apply to
-	// procedures and methods. nil if the writer of the job directory did not record them, as a real
-	// execd.
+	// procedures and methods. It is nil if the program that wrote the job directory did not record
+	// them; sge_execd does not.
 	ProcedureLimits *Limits
 	VmemLimit       VmemLimit // what s_vmem and h_vmem limit
-	// VmemComplex is the complex that the job's hard limit of Vmem comes from, if that is not
-	// h_vmem: a request for memory of a pool, such as mem_free. Reports about the limit name it.
+	// VmemComplex is the complex that the job's hard limit of Vmem comes from if that is not
+	// h_vmem: a memory request that is also a limit, such as mem_free. Reports about the limit name
+	// it.
 	VmemComplex string
 	Nice        int    // queue_conf(5) priority
 	Binding     string // core binding as the config file has it; empty for none
-	// BindingCPUs are the processors of the cores in Binding, as a list such as 0-3,8; empty if the
-	// writer of Binding did not record them, as a real execd.
+	// BindingCPUs are the processors of the cores in Binding, as a list such as 0-3,8. It is empty
+	// if the program that wrote Binding did not record them; sge_execd does not.
 	BindingCPUs string
 
 	Notify time.Duration // delay between notification and signal; 0 without -notify
@@ -94,12 +94,12 @@ type Description struct {
 	ForbidAppError   bool // exit status 100 has no meaning
 	AddGroupKill     bool // ENABLE_ADDGRP_KILL
 
-	// Environment is the environment of the job as NAME=value, without the variables that the
+	// Environment is the environment of the job as NAME=value. It lacks the variables that the
 	// shepherd adds for each procedure.
 	Environment []string
 	// Trusted names the variables of Environment whose values the daemon chose. A procedure that
-	// runs as another user than the owner may rely on these. It is empty in the directory of a real
-	// execd, which does not record them.
+	// runs as a user other than the owner may rely on these. It is empty for a directory of
+	// sge_execd, which does not record them.
 	Trusted []string
 
 	// PTY is -pty; Interactive is set for jobs of qrsh, qlogin and qsh.
@@ -111,8 +111,8 @@ type Description struct {
 	Terminal *Terminal
 
 	// Relayed is set for a job whose first process connects the command with a client of the
-	// original. The command is a child of that process and leads a process group. The process
-	// outlives the command a little, to tell the client the exit status.
+	// original. The command is a child of that process and leads a process group. After the command
+	// has exited, the process stays until it has sent the exit status to the client.
 	Relayed bool
 }
 
@@ -126,7 +126,7 @@ type ID struct {
 	PETask string // "N.host" for a task started by qrsh -inherit
 }
 
-// TaskDir returns the task number that paths use: 1 for a job that is not an array job.
+// TaskDir returns the task number used in paths: 1 for a job that is not an array job.
 func (id ID) TaskDir() int {
 	if id.Task == 0 {
 		return 1
@@ -146,8 +146,9 @@ func (id ID) String() string {
 	return s
 }
 
-// OutputName returns the name of the file that takes standard output ("o") or error ("e") of a job in a
-// directory: NAME.oJOB, and a further .TASK for a task of an array job (sge_submit(1), -o and -e).
+// OutputName returns the name of the file for standard output (letter "o") or standard error ("e")
+// if the path of -o or -e is a directory: NAME.oJOB, followed by .TASK for a task of an array job
+// (sge_submit(1), -o and -e).
 func (id ID) OutputName(name, letter string) string {
 	name += "." + letter + strconv.Itoa(id.Job)
 	if id.Task != 0 {
@@ -165,8 +166,8 @@ type Command struct {
 	Shell      string   // shell_path: -S, else the queue's shell
 	StartMode  ShellStartMode
 	LoginShell bool // the shell is one of login_shells: argv[0] begins with "-"
-	// OwnShell says that the job chose Shell (-S). If the shell cannot be run, the failure is then
-	// attributed to the job. The agent sets it; no file contains it.
+	// OwnShell is set if the job chose Shell (-S). If the shell cannot be run, the failure is then
+	// attributed to the job. The agent sets OwnShell; no file contains it.
 	OwnShell bool
 }
 
@@ -189,19 +190,19 @@ func (m ShellStartMode) Valid() bool {
 
 // Stream is one of the three standard streams of a job.
 type Stream struct {
-	// Path is absolute. For standard output and error it may be a directory, which gets a file with
-	// the default name. Empty is /dev/null for standard input, and the working directory for the
-	// others.
+	// Path is absolute. For standard output and error it may be a directory, in which the shepherd
+	// creates a file with the default name. An empty path is /dev/null for standard input, and the
+	// working directory for standard output and error.
 	Path string
-	// Inherit makes the job use the shepherd's own stream: a job in the foreground writes to the
-	// terminal.
+	// Inherit makes the job use the shepherd's own stream. A job that runs in the foreground writes
+	// to the terminal this way.
 	Inherit bool
 	// Staging is the delegated file staging of DRMAA, which prolog and epilog carry out.
 	Staging Staging
 }
 
-// Staging describes delegated file staging of one stream. It is only passed on
-// to prolog and epilog through their pseudo variables.
+// Staging describes delegated file staging of one stream. Only prolog and epilog use it, through
+// their pseudo variables.
 type Staging struct {
 	Host, Path, TmpPath string
 	Enabled             bool
@@ -227,7 +228,7 @@ type Checkpoint struct {
 	Signal                                                  string        // signal name, empty for none
 	Interval                                                time.Duration // 0: no periodic checkpoint
 	When                                                    string        // of the object, letters of s m x r
-	// PID and OSJobID are those of the previous run, for a restart by the kernel.
+	// PID and OSJobID come from the previous run, for a restart by the kernel.
 	PID, OSJobID int
 }
 
@@ -284,7 +285,7 @@ const (
 type Terminal struct {
 	Rows, Cols int // 0 if unknown
 	// Pipes replaces the pseudo terminal by a pipe for each standard stream. Pipes do not change
-	// the data, and pass the end of file on (submit(1), -pty n).
+	// the data, and they pass on the end of file (submit(1), -pty n).
 	Pipes bool
 	// Login runs the shell of the job as a login shell instead of a command.
 	Login bool

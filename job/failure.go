@@ -2,8 +2,8 @@ package job
 
 import "strconv"
 
-// Failed is a failure code: the field "failed" of accounting(5), listed in sge_status(5). It says
-// in which phase of a job the failure happened, and is independent of the exit status of the job.
+// Failed is a failure code: the field "failed" of accounting(5), listed in sge_status(5). It names
+// the phase of the job in which the failure happened, and is independent of the job's exit status.
 type Failed int
 
 // The failure codes of sge_status(5).
@@ -44,18 +44,18 @@ const (
 	FailedHelperService   Failed = 34
 	FailedBeforeJobHelper Failed = 35
 	FailedDaemonCheck     Failed = 36
-	FailedLimit           Failed = 37 // ended by a limit: h_rt, h_cpu, h_vmem, …
+	FailedLimit           Failed = 37 // killed by a limit: h_rt, h_cpu, h_vmem, …
 	FailedAddGroup        Failed = 38
-	FailedAfterJob        Failed = 100 // died through a signal
+	FailedAfterJob        Failed = 100 // killed by a signal
 )
 
-// Class says which object a failure is attributed to. It determines what a master does with the job
-// and the queue (sge_status(5), sge_shepherd(8)).
+// Class is the object to which a failure is attributed: job, queue instance or host. It determines
+// what a master does with the job and the queue (sge_status(5), sge_shepherd(8)).
 type Class int
 
 // The classes of failures.
 const (
-	// ClassNone is no failure of an object: the job is finished, or requeued, see Effect.
+	// ClassNone means that no object failed. Effect says whether the job is finished or requeued.
 	ClassNone Class = iota
 	// ClassJob is a failure of the job. The job enters the error state Eqw.
 	ClassJob
@@ -102,9 +102,9 @@ type Failure struct {
 	Effect Effect
 }
 
-// failures is the table of sge_status(5), with the classes and effects of the original master. Here
-// FailedInJobChild and FailedShell have the class of their most frequent cause; ClassOf
-// distinguishes the others.
+// failures is the table of sge_status(5), with the classes and effects of the original master.
+// FailedInJobChild and FailedShell have the class of their most frequent cause here; ClassOf
+// distinguishes their other causes.
 var failures = []Failure{
 	{FailedNone, "", ClassNone, Finished},
 	{FailedBeforeJob, "assumedly before job", ClassNone, Requeued},
@@ -158,8 +158,8 @@ func FailureOf(code Failed) Failure {
 	return Failure{code, "invalid execution state " + strconv.Itoa(int(code)), ClassNone, Finished}
 }
 
-// ShellRequest holds the options of a job about its shell and command. The class of two failure
-// codes depends on them.
+// ShellRequest holds a job's options about its shell and command. The class of two failure codes
+// depends on them.
 type ShellRequest struct {
 	OwnShell    bool // -S
 	Binary      bool // -b y

@@ -15,7 +15,7 @@ func TestFailuresAreOrderedAndComplete(t *testing.T) {
 		if f.Text == "" && f.Code != 0 {
 			t.Errorf("code %d has no text", f.Code)
 		}
-		// A job in error state is the job's fault, and the other way round.
+		// A job enters the error state if and only if the failure is the job's.
 		if (f.Class == ClassJob) != (f.Effect == ErrorState) {
 			t.Errorf("code %d: class %v with effect %v", f.Code, f.Class, f.Effect)
 		}

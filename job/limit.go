@@ -2,8 +2,8 @@ package job
 
 import "github.com/execd-project/execd/quantity"
 
-// Resource is something that a job is limited in: the s_/h_ pairs of
-// queue_conf(5), RESOURCE LIMITS, and those of execd_params in sge_conf(5).
+// Resource is a resource that limits apply to: the s_/h_ pairs of queue_conf(5), RESOURCE LIMITS,
+// and those of execd_params in sge_conf(5).
 type Resource int
 
 // The limited resources. The comment gives the unit of the values.
@@ -90,8 +90,8 @@ type Limit struct {
 	// SoftPerJob and HardPerJob are set if the limit was requested and its complex is "consumable
 	// JOB". The value is then not multiplied by slots.
 	SoftPerJob, HardPerJob bool
-	// Unset leaves the limit as the daemon inherited it. Only the four limits of execd_params can
-	// be unset (UNDEFINED).
+	// Unset keeps the limit that the daemon inherited. Only the four limits of execd_params can be
+	// unset (UNDEFINED).
 	Unset bool
 }
 
@@ -112,16 +112,17 @@ func Unlimited() Limits {
 	return l
 }
 
-// VmemLimit selects the effect of s_vmem and h_vmem. queue_conf(5) limits virtual memory, but a
-// host runs out of physical memory and swap.
+// VmemLimit selects what s_vmem and h_vmem limit. By queue_conf(5) they limit virtual memory, but
+// it is physical memory and swap that a host runs out of.
 type VmemLimit string
 
 // The values of VmemLimit.
 const (
-	// VmemBoth limits the address space of each process and the memory, RAM and
-	// swap, of the whole job.
+	// VmemBoth limits both the address space of each process, and the memory (RAM and swap) of the
+	// whole job.
 	VmemBoth VmemLimit = ""
-	// VmemMemory limits only the memory of the whole job: for programs that map more than they use.
+	// VmemMemory limits only the memory of the whole job. It suits programs that map more memory
+	// than they use.
 	VmemMemory VmemLimit = "memory"
 	// VmemAddressSpace limits only the address space of each process.
 	VmemAddressSpace VmemLimit = "address_space"

@@ -10,9 +10,9 @@ import (
 type Outcome struct {
 	ID         ID
 	Failed     Failed
-	FailedText string // the first line of the error file, or of the table
-	// Stamp is the prefix of FailedText in the error file: "MM/DD/YYYY HH:MM:SS [uid:pid]: " with
-	// the time and the process of the entry. It is empty if no shepherd wrote one.
+	FailedText string // the first line of the error file, or the text of the table
+	// Stamp precedes FailedText in the error file: "MM/DD/YYYY HH:MM:SS [uid:pid]: " with the time
+	// and the process of the entry. It is empty if no shepherd wrote an entry.
 	Stamp  string `json:",omitempty"`
 	Class  Class
 	Effect Effect
@@ -24,13 +24,13 @@ type Outcome struct {
 	CoreDumped bool
 	Reason     string // one sentence for people; empty after a normal exit
 	Limit      *LimitExceeded
-	// Notice is one sentence about a request that the host refused while the job ran, even if the
-	// job succeeded, or about a part of a script that shells do not understand if the job did not
-	// exit with 0. It is empty if there is neither.
+	// Notice is one sentence of one of two kinds, and empty if neither applies. It names a request
+	// that the host refused while the job ran, even if the job succeeded. Or it names a part of a
+	// script that shells do not understand, if the job did not exit with 0.
 	Notice     string    `json:",omitempty"`
 	Start, End time.Time // of the job itself
 	// Restart says how a job that migrates runs again; 0 for other jobs. With RestartedFromCkpt the
-	// job continues from a checkpoint of the process CheckpointPID.
+	// job continues from a checkpoint of process CheckpointPID.
 	Restart       Restart `json:",omitempty"`
 	CheckpointPID int     `json:",omitempty"`
 	Usage         Usage
@@ -41,8 +41,8 @@ const diedThrough = "died through signal "
 
 // Because returns the reason of a failure in the words of Grid Engine's mails, of the error reason
 // in qstat -j and of messages to its master. It contains either the shepherd's stamp and text, or
-// the job, its task (1 for a job that is not an array) and the signal. It is empty if neither is
-// known.
+// the job, its task (1 for a job that is not an array job) and the signal. It is empty if neither
+// is known.
 func (o *Outcome) Because() string {
 	text := o.Reason
 	if text == "" {
@@ -66,8 +66,7 @@ func (o *Outcome) Because() string {
 	return text
 }
 
-// LimitExceeded says which limit ended a job. Values are in the unit of the
-// resource.
+// LimitExceeded names the limit that ended a job. Values are in the unit of the resource.
 type LimitExceeded struct {
 	Name            string // "h_rt"
 	Value, Measured float64

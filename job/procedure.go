@@ -2,8 +2,8 @@ package job
 
 import "strings"
 
-// Procedure splits a command of the configuration, "[user@]path arguments" (sge_conf(5), prolog).
-// Blanks and tabs separate words; there are no quotes. user is empty if the command runs as the
+// Procedure splits a configured command, "[user@]path arguments" (sge_conf(5), prolog). Blanks and
+// tabs separate words; quotes have no special meaning. user is empty if the command runs as the
 // owner of the job. There is always at least one word, which may be empty.
 func Procedure(command string) (user string, words []string) {
 	words = strings.FieldsFunc(command, func(c rune) bool { return c == ' ' || c == '\t' })

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// signals are the signals that Grid Engine knows, by the names that its
-// configuration files use (queue_conf(5), sge_ckpt(1)) without SIG.
+// signals lists the signals that Grid Engine supports, with the names of its configuration files
+// (queue_conf(5), sge_ckpt(1)) without SIG.
 var signals = []struct {
 	name string
 	sig  syscall.Signal
@@ -43,7 +43,7 @@ var signals = []struct {
 	{"IO", syscall.SIGIO},
 	{"PWR", syscall.SIGPWR},
 	{"SYS", syscall.SIGSYS},
-	// Names that other systems use for the same signals.
+	// Other systems' names for the same signals.
 	{"IOT", syscall.SIGIOT},
 	{"CLD", syscall.SIGCLD},
 	{"POLL", syscall.SIGPOLL},
@@ -53,7 +53,7 @@ var signals = []struct {
 const maxSignal = 64
 
 // ParseSignal reads a signal in the notation of queue_conf(5): a positive number, or a name of kill
-// -l with or without SIG. It ignores case.
+// -l with or without SIG, in upper or lower case. It reports false for anything else.
 func ParseSignal(s string) (syscall.Signal, bool) {
 	if n, err := strconv.Atoi(s); err == nil {
 		return syscall.Signal(n), n > 0 && n <= maxSignal

@@ -7,13 +7,13 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// displayArgument returns an argument as the config file shows it to people: a newline, which would
-// end the line, is escaped.
+// displayArgument returns an argument as the config file shows it: with its newlines escaped,
+// because a newline would end the line.
 func displayArgument(a string) string { return strings.ReplaceAll(a, "\n", `\n`) }
 
-// FormatArguments prints the arguments of a job as the file of that name: each
-// followed by a NUL byte, the one byte that no argument contains. The config
-// file, which is for people and for the original, shows them on a line each.
+// FormatArguments formats the arguments of a job for the file "arguments": each argument is
+// followed by a NUL byte, the only byte that no argument contains. The config file also shows the
+// arguments, one per line, for people and for the original's shepherd.
 func FormatArguments(args []string) ([]byte, error) {
 	var b []byte
 	for i, a := range args {
@@ -25,8 +25,8 @@ func FormatArguments(args []string) ([]byte, error) {
 	return b, nil
 }
 
-// ParseArguments replaces the arguments that ParseConfig found by those of a
-// file of arguments. It refuses a file that does not belong to the config.
+// ParseArguments reads a file "arguments" and replaces the arguments of d, which ParseConfig has
+// read. It refuses a file that does not match the config.
 func ParseArguments(file string, data []byte, d *job.Description) error {
 	fail := func(i int, problem string) error {
 		return &SyntaxError{File: file, Key: argumentKey(i), Problem: problem}

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openBeneath returns an O_PATH descriptor of the directory name in dir: no
-// link, and no mount point (EXDEV). A file system in user space (FUSE) is not
-// asked for anything, it might not answer.
+// openBeneath opens the directory name in dir as an O_PATH descriptor. It refuses a link and a
+// mount point (EXDEV). It sends no request to a file system in user space (FUSE), which might not
+// answer.
 func openBeneath(dir int, name string) (int, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	how := unix.OpenHow{
@@ -21,8 +21,7 @@ func openBeneath(dir int, name string) (int, error) {
 		fd, err = unix.Openat2(dir, name, &how)
 		return err
 	})
-	// openat2(2) is of Linux 5.6, and some filters of system calls refuse what
-	// they do not know with EPERM.
+	// openat2(2) exists since Linux 5.6. Some system call filters refuse unknown calls with EPERM.
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
 		return openSameMount(dir, name)
 	}
@@ -52,8 +51,8 @@ func openSameMount(dir int, name string) (int, error) {
 	return fd, nil
 }
 
-// mountID returns the number of the mount that a descriptor is in (proc(5), Linux
-// 3.15). The device would not do: a bind mount has that of its source.
+// mountID returns the ID of the mount that a descriptor belongs to (proc(5), Linux 3.15). The
+// device number is not sufficient: a bind mount has the device number of its source.
 func mountID(fd int) (string, error) {
 	info, err := openat(unix.AT_FDCWD, "/proc/self/fdinfo/"+itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

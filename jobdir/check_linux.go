@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errOtherDirectory is the cause where a path leads to another directory than the one that
-// was opened there.
+// errOtherDirectory is the cause if a path leads to a directory other than the one opened there
+// before.
 var errOtherDirectory = errors.New("another directory has this path now; is its file system unmounted?")
 
-// Check reports whether the paths of the area still lead to the directories that OpenSpool
-// has opened. Our own access goes through descriptors, which work on after an unmount
-// (umount(8), -l); jobs, supervisors and administrators use the paths. errors.Is(err,
-// fs.ErrNotExist) says that a path leads nowhere.
+// Check reports whether the paths of the area still lead to the directories that OpenSpool has
+// opened. The Spool itself uses descriptors, which remain usable after an unmount (umount(8), -l);
+// jobs, supervisors and administrators use the paths. If a path leads nowhere, errors.Is(err,
+// fs.ErrNotExist) holds.
 func (s *Spool) Check() error {
 	for _, d := range []struct {
 		fd   int
@@ -26,7 +26,7 @@ func (s *Spool) Check() error {
 	return nil
 }
 
-// sameDirectory compares an open directory with what has its path.
+// sameDirectory reports whether path leads to the open directory fd.
 func sameDirectory(fd int, path string) error {
 	var opened, named unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(fd, &opened) }); err != nil {
@@ -41,12 +41,13 @@ func sameDirectory(fd int, path string) error {
 	return nil
 }
 
-// trial is the directory below active_jobs in which a start is tried without a job.
+// trial is the name, below active_jobs, of the directory for a trial start of a supervisor without
+// a job.
 const trial = "trial"
 
-// BeginTrial makes an empty directory among those of jobs, in which somebody tries whether a
-// supervisor can be started. Jobs does not list it. RemoveTrial removes it, also one that
-// a killed process has left.
+// BeginTrial creates an empty directory among the job directories, for a trial start of a
+// supervisor. Jobs does not list it. RemoveTrial removes it, even if the process that created it
+// was killed.
 func (s *Spool) BeginTrial() (*Dir, error) {
 	if err := s.RemoveTrial(); err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (s *Spool) BeginTrial() (*Dir, error) {
 	return s.makeDir(s.active, trial, s.trialPath(), CreateOptions{})
 }
 
-// RemoveTrial removes what BeginTrial has made, if it is there, with all that is in it.
+// RemoveTrial removes the directory of BeginTrial with its contents, if it exists.
 func (s *Spool) RemoveTrial() error {
 	if err := s.removeAt(s.active, trial); err != nil {
 		return &Error{"remove directory", s.trialPath(), err}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What has the path of the area, or of a part of it, is compared with what is open.
+// TestCheck replaces the area and its directories, and expects Check to notice.
 func TestCheck(t *testing.T) {
 	s := newSpool(t)
 	must(t, s.Check())
@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A trial is not a job, and the next one begins with an empty directory.
+// A trial is not listed as a job, and each trial begins with an empty directory.
 func TestTrial(t *testing.T) {
 	s := newSpool(t)
 	for range 2 {

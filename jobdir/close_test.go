@@ -14,8 +14,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// A directory may be closed while others use it: what they find is of this directory, whoever
-// gets the number of its descriptor next, or that it is closed.
+// Close may be called while other goroutines use the directory. They access this directory or get
+// fs.ErrClosed, even if the kernel assigns the descriptor number to another file.
 func TestCloseBesideUse(t *testing.T) {
 	s := newSpool(t)
 	other := publicDir(t, 0o755)
@@ -47,14 +47,14 @@ func TestCloseBesideUse(t *testing.T) {
 			<-begun
 		}
 		must(t, d.Close())
-		fd, err := unix.Open(other, unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // it gets the number
+		fd, err := unix.Open(other, unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // it gets the same descriptor number
 		must(t, err)
 		wait.Wait()
 		unix.Close(fd)
 	}
 }
 
-// After Close everything says that the directory is closed.
+// After Close every method fails with fs.ErrClosed.
 func TestUseAfterClose(t *testing.T) {
 	s := newSpool(t)
 	d, err := s.Create(simple(job.ID{Job: 1}), CreateOptions{NoSync: true})

@@ -7,10 +7,9 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// FormatConfig prints a description as the config file of its job directory.
-// Environment and the true arguments are not in it: see FormatEnvironment and
-// FormatArguments. A value that would not come back as it went is refused with
-// a *ValueError.
+// FormatConfig formats a description as the config file of its job directory. The file lacks the
+// environment and the exact arguments: see FormatEnvironment and FormatArguments. FormatConfig
+// refuses a value that ParseConfig would not read back unchanged, with a *ValueError.
 func FormatConfig(d *job.Description) ([]byte, error) {
 	b := make([]byte, 0, usualConfig)
 	if d.Interactive != nil && !namedQsh(d) && !namedRemote(d) {
@@ -42,7 +41,7 @@ func FormatConfig(d *job.Description) ([]byte, error) {
 	return b, nil
 }
 
-// usualConfig is a size that the config of most jobs does not reach.
+// usualConfig is a size in bytes that the config of most jobs does not exceed.
 const usualConfig = 2560
 
 func appendLine(b []byte, key, value string) []byte {
@@ -52,10 +51,10 @@ func appendLine(b []byte, key, value string) []byte {
 
 func argumentKey(i int) string { return "job_arg" + strconv.Itoa(i+1) }
 
-// ParseConfig reads a config file strictly: every key in its place, none twice,
-// none unknown. Anything else is a *SyntaxError that names file. The arguments
-// are those of the file; where there is a file of arguments, they are only what
-// people are shown (see ParseArguments).
+// ParseConfig reads a config file strictly: every key must be in its place, none may be repeated
+// and none may be unknown. Any other content is a *SyntaxError that names file. The arguments of
+// the result come from the config. If the directory has a file "arguments", call ParseArguments:
+// the config then shows the arguments for people only.
 func ParseConfig(file string, data []byte) (*job.Description, error) {
 	r := configReader{file: file, d: &job.Description{Limits: job.Unlimited()}}
 	err := eachLine(file, data, func(line int, text string) error {
@@ -76,12 +75,12 @@ func ParseConfig(file string, data []byte) (*job.Description, error) {
 	return r.d, nil
 }
 
-// configReader is where a reader of the config file is.
+// configReader is the state of reading a config file.
 type configReader struct {
 	file string
 	line int
-	next int // in configKeys: what comes next, unless it is optional
-	args int // that are still to come
+	next int // index in configKeys of the next key, unless it is optional
+	args int // number of arguments still to come
 	d    *job.Description
 }
 
@@ -89,7 +88,7 @@ func (r *configReader) fail(key, problem string) error {
 	return &SyntaxError{File: r.file, Line: r.line, Key: shorten(key), Problem: problem}
 }
 
-// shorten keeps a foreign key from filling a message.
+// shorten limits the length of an unknown key in an error message.
 func shorten(key string) string {
 	if len(key) <= 40 && strings.IndexFunc(key, func(c rune) bool { return c < ' ' || c == 0x7f }) < 0 {
 		return key
@@ -132,7 +131,7 @@ func (r *configReader) take(key, value string) error {
 	return nil
 }
 
-// missing complains about the first key before index i that should have come.
+// missing returns the error for the first required key from next to index i, exclusive.
 func (r *configReader) missing(i int, got string) error {
 	if r.args > 0 {
 		return r.fail(argumentKey(len(r.d.Command.Args)), "missing")
@@ -150,7 +149,7 @@ func (r *configReader) missing(i int, got string) error {
 	return nil
 }
 
-// misplaced returns the error for a key that is not allowed at this place any more.
+// misplaced returns the error text for a key that is not allowed at this place.
 func (r *configReader) misplaced(key string) string {
 	for i := range configKeys[:r.next] {
 		if configKeys[i].named(key) {
@@ -163,8 +162,8 @@ func (r *configReader) misplaced(key string) string {
 	return "unknown key"
 }
 
-// eachLine calls f with the lines of a file, which all end in a newline and
-// contain no NUL byte.
+// eachLine calls f with each line of a file. Every line must end with a newline and contain no NUL
+// byte.
 func eachLine(file string, data []byte, f func(line int, text string) error) error {
 	rest := string(data)
 	for line := 1; rest != ""; line++ {

@@ -11,8 +11,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// userKeys are the keys whose values come from the submitter, or from the
-// submitter's environment.
+// userKeys are the keys with values from the submitter or from the submitter's environment.
 var userKeys = []string{
 	"fs_stdin_host", "fs_stdin_path", "fs_stdin_tmp_path", "fs_stdout_host", "fs_stdout_path", "fs_stdout_tmp_path",
 	"fs_stderr_host", "fs_stderr_path", "fs_stderr_tmp_path", "stdout_path", "stderr_path", "stdin_path",
@@ -24,8 +23,8 @@ func isUserKey(key string) bool {
 	return slices.Contains(userKeys, key) || strings.HasPrefix(key, "job_arg")
 }
 
-// victims are configs of every shape: serial, parallel, checkpointing, with
-// arguments, and the interactive ones, of which there are no samples.
+// victims returns configs of every kind: serial, parallel, checkpointing, with arguments, and
+// interactive ones, for which there are no samples.
 func victims(t testing.TB) map[string][]byte {
 	t.Helper()
 	m := map[string][]byte{}
@@ -63,8 +62,8 @@ func TestVictimsAreValid(t *testing.T) {
 	}
 }
 
-// Whoever has a newline in a value of his can add lines right behind it. None
-// may be taken, whatever key it has.
+// A user who gets a newline into a value can add lines directly after it. The reader must refuse
+// every such line, whatever its key is.
 func TestNoLineCanBeAdded(t *testing.T) {
 	var names []string
 	for _, k := range configKeys {
@@ -81,7 +80,7 @@ func TestNoLineCanBeAdded(t *testing.T) {
 		for i := range lines {
 			key, _, _ := strings.Cut(lines[i], "=")
 			if !isUserKey(key) && name != "script" {
-				continue // what would be taken there is not the user's; only the errors matter
+				continue // no user chooses the value before this line; only the errors matter
 			}
 			for _, added := range names {
 				value := "1"
@@ -102,8 +101,8 @@ func TestNoLineCanBeAdded(t *testing.T) {
 	}
 }
 
-// Without a line the file is not taken either: a key that may be missing is one
-// that the original does not always write.
+// The reader also refuses a file that lacks a line. Only keys that the original does not always
+// write may be missing.
 func TestNoLineCanBeMissing(t *testing.T) {
 	optional := []string{
 		"add_grp_id", "skip_ngroups_max_silently", "pe_qsort",
@@ -121,7 +120,7 @@ func TestNoLineCanBeMissing(t *testing.T) {
 	}
 }
 
-// As above with many lines: parts of the genuine file with changes, in order.
+// As above with several added lines: parts of the genuine file with changes, in order.
 func TestNoLinesCanBeAdded(t *testing.T) {
 	all := victims(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -157,7 +156,7 @@ func TestNoLinesCanBeAdded(t *testing.T) {
 	})
 }
 
-// The attacks that were shown on 8.1.9, and their relatives.
+// Attacks that succeeded against 8.1.9, and variants of them.
 func TestInjections(t *testing.T) {
 	base := string(samples(t)["script"])
 	replace := func(line, by string) string {
@@ -239,7 +238,7 @@ func TestInjections(t *testing.T) {
 	}
 }
 
-// No field of a description can get a newline into the file.
+// No field of a description can put a newline into the file.
 func TestNewlinesAreNotWritten(t *testing.T) {
 	fields := map[string]func(d *job.Description, v string){
 		"job_owner":        func(d *job.Description, v string) { d.Owner = v },

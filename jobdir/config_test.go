@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// samples are config files as 8.1.9 has written them.
+// samples returns config files written by 8.1.9.
 func samples(t testing.TB) map[string][]byte {
 	t.Helper()
 	files, err := filepath.Glob("testdata/config/*")
@@ -43,7 +43,7 @@ func TestSamplesComeBackAsTheyWere(t *testing.T) {
 			}
 			want := data
 			if name == "exparams" || name == "exit99" {
-				// Of a pair with one value the other gets the same.
+				// If only one value of a pair is defined, the other becomes the same.
 				want = bytes.NewBufferString(strings.NewReplacer("s_maxproc=UNDEFINED", "s_maxproc=5000",
 					"s_memorylocked=UNDEFINED", "s_memorylocked=1M", "s_locks=UNDEFINED", "s_locks=100").Replace(string(want))).Bytes()
 			}

@@ -9,45 +9,43 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// configKey is one key of the config file: its name, what it stands for, and
-// when it is there.
+// configKey describes one key of the config file: its name, the value it stands for, and the
+// condition for its presence.
 //
-// It holds data and plain functions, so that the compiler lays out the table of
-// keys: otherwise every job would pay for making it. There is no interface in
-// it, since the type of a field behind one stays in the executable with all that
-// it can do.
+// It holds only data and plain functions, so that the compiler can lay out the table of keys in
+// advance; otherwise every supervisor would build the table when it starts. It contains no
+// interface: an interface would keep the type of a field with all its methods in the executable.
 type configKey struct {
 	name string
 
-	// What the value is: one of these; with none, a text without a meaning
-	// for us, of which the reader takes what set accepts.
+	// The value is one of these. Without any, the value is a text that this package does not
+	// interpret; the reader accepts every text that set accepts.
 	text        func(d *job.Description) *string
 	number      func(d *job.Description) *int
 	flag        func(d *job.Description) *bool
-	seconds     func(d *job.Description) *time.Duration // the original knows whole seconds; a fraction stands behind a point
-	instant     func(d *job.Description) *time.Time     // seconds since 1970; 0 is none
+	seconds     func(d *job.Description) *time.Duration // the original reads whole seconds; a fraction follows a point
+	instant     func(d *job.Description) *time.Time     // seconds since 1970; 0 for none
 	interactive func(i *job.Interactive) *string        // a text; reading it makes the job interactive
 	limit       limitPart                               // of resource
-	arguments   bool                                    // the place of job_arg1, job_arg2 and so on
+	arguments   bool                                    // the place of job_arg1, job_arg2 and the following arguments
 
-	// More about it.
+	// Restrictions of the value.
 	required bool   // a text that must not be empty
-	word     string // for an empty text: none, NONE, NULL, UNDEFINED
-	least    int32  // of a number
+	word     string // written for an empty text: none, NONE, NULL, UNDEFINED
+	least    int32  // minimum of a number
 	most     uint32
 	resource job.Resource
 
-	// get and set stand for a value that is like no other; get also for what
-	// the writer has instead of an empty text. A problem is text for people;
-	// empty is none.
+	// get and set convert a value of a special form. get also supplies the value that the writer
+	// uses instead of an empty text. problem is a text for people, empty for none.
 	get func(d *job.Description) (value, problem string)
 	set func(d *job.Description, v string) (problem string)
 
-	// when tells whether the key belongs into the file, from what stands
-	// before it: a reader and a writer come to the same answer. nil is always.
+	// when reports whether the key belongs in the file. It depends only on keys before this one, so
+	// that reader and writer agree. nil means always.
 	when func(d *job.Description) bool
-	// unless makes the key optional: it may be missing where when allows it,
-	// and the writer leaves it out where unless holds for it.
+	// unless makes the key optional: if when holds, the key may be missing, and the writer omits it
+	// if unless holds.
 	unless func(d *job.Description, value string) bool
 }
 
@@ -55,14 +53,14 @@ func (k *configKey) named(name string) bool { return k.name == name && !k.argume
 
 func (k *configKey) belongs(d *job.Description) bool { return k.when == nil || k.when(d) }
 
-// Conditions for leaving an optional key out.
+// Conditions for omitting an optional key.
 func never(*job.Description, string) bool              { return false }
 func isEmpty(_ *job.Description, v string) bool        { return v == "" }
 func isZero(_ *job.Description, v string) bool         { return v == "0" }
 func isInfinite(_ *job.Description, v string) bool     { return v == "INFINITY" }
 func notInteractive(d *job.Description, _ string) bool { return d.Interactive == nil }
 
-// read returns the value that a description has for the key.
+// read returns the value of the key in a description.
 func (k *configKey) read(d *job.Description) (value, problem string) {
 	switch {
 	case k.text != nil:
@@ -103,7 +101,7 @@ func (k *configKey) readText(d *job.Description) (value, problem string) {
 	return k.word, ""
 }
 
-// write gives a description the value of the key.
+// write stores the value of the key in a description.
 func (k *configKey) write(d *job.Description, v string) (problem string) {
 	switch {
 	case k.text != nil:
@@ -154,8 +152,8 @@ func formatFlag(set bool) string {
 	return "0"
 }
 
-// Bounds of numbers. The kernel's ids are 32 bits wide; the largest one means
-// "no id" to setresuid(2) and its kin.
+// Bounds of numbers. The kernel's IDs have 32 bits; the largest one means "no change" to
+// setresuid(2) and similar calls.
 const (
 	mostNumber = 1<<31 - 1
 	mostID     = 1<<32 - 2
@@ -206,8 +204,8 @@ func setInstant(to *time.Time, v string) (problem string) {
 
 const nanoseconds = int64(time.Second)
 
-// formatInstant prints a time as seconds since 1970, and the zero time as 0. A zero
-// time has no UnixNano.
+// formatInstant formats a time as seconds since 1970, and the zero time, for which UnixNano is
+// undefined, as 0.
 func formatInstant(t time.Time) string {
 	if t.IsZero() {
 		return "0"
@@ -215,8 +213,8 @@ func formatInstant(t time.Time) string {
 	return formatSeconds(t.UnixNano())
 }
 
-// formatSeconds prints nanoseconds as seconds, with a fraction only if there is
-// one: whole seconds are all that the original reads.
+// formatSeconds formats nanoseconds as seconds. It adds a fraction only if there is one, because
+// the original reads only whole seconds.
 func formatSeconds(ns int64) string {
 	s := strconv.FormatInt(ns/nanoseconds, 10)
 	if rest := ns % nanoseconds; rest != 0 {
@@ -226,7 +224,7 @@ func formatSeconds(ns int64) string {
 	return s
 }
 
-// parseSeconds reads what formatSeconds prints.
+// parseSeconds reads the format of formatSeconds.
 func parseSeconds(s string) (ns int64, ok bool) {
 	whole, frac, pointed := strings.Cut(s, ".")
 	n, err := strconv.ParseUint(whole, 10, 33)
@@ -242,8 +240,8 @@ func parseSeconds(s string) (ns int64, ok bool) {
 	return int64(n)*nanoseconds + int64(f), true
 }
 
-// limitPart is a part of the limit of a resource. The last two are the flags of
-// a "consumable JOB" beside a value.
+// limitPart is a part of a resource limit. The last two are flags for a "consumable JOB" in
+// addition to a value.
 type limitPart uint8
 
 const (
@@ -254,7 +252,8 @@ const (
 	hardPerJob
 )
 
-// canBeUnset tells the limits of execd_params, which are UNDEFINED by default.
+// canBeUnset reports whether r is one of the limits of execd_params, which are UNDEFINED by
+// default.
 func canBeUnset(r job.Resource) bool {
 	switch r {
 	case job.Descriptors, job.MaxProc, job.MemoryLocked, job.Locks:
@@ -263,9 +262,8 @@ func canBeUnset(r job.Resource) bool {
 	return false
 }
 
-// setLimit sets one of the parts. A pair of which only one value is defined
-// becomes that value twice: that is what the original's shepherd does with it.
-// The soft value comes first in such pairs.
+// setLimit sets one part of a limit. If only one value of a pair is defined, the other becomes the
+// same, as in the original's shepherd. The soft value comes first in such pairs.
 func setLimit(l *job.Limit, r job.Resource, part limitPart, v string) (problem string) {
 	switch {
 	case part == softPerJob:
@@ -300,8 +298,8 @@ func setLimit(l *job.Limit, r job.Resource, part limitPart, v string) (problem s
 	return ""
 }
 
-// getLimit prints times and counts as plain numbers: the original reads these
-// in any notation, people read them without one.
+// getLimit formats times and counts as plain numbers, which are the easiest to read. The original
+// reads any notation here.
 func getLimit(l *job.Limit, r job.Resource, part limitPart) (value, problem string) {
 	v := l.Soft
 	switch {

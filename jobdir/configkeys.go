@@ -8,15 +8,14 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// configKeys is every key of the config file in the order in which 8.1.9
-// writes them, followed by our own. Reader and writer both follow it.
+// configKeys lists every key of the config file in the order in which 8.1.9 writes them, followed
+// by this project's own keys. Reader and writer both follow this order.
 //
-// The order is what makes the file safe to read. The original writes values of
-// users unescaped, so whoever gets a newline into one writes lines of the file.
-// Every key has one place, none may appear twice and (nearly) none may be
-// missing: an added line is in the wrong place, or the genuine one after it is.
-// An optional key is therefore never allowed right behind a value that a user
-// controls; TestNoLineCanBeAdded tries every key in every place.
+// The order makes the file safe to read. The original writes users' values without escaping, so a
+// user who gets a newline into a value adds lines to the file. Every key has one place, none may be
+// repeated and almost none may be missing. An added line is therefore in the wrong place, or the
+// genuine line after it is. For the same reason an optional key is never allowed directly after a
+// value that a user controls; TestNoLineCanBeAdded tries every key in every place.
 var configKeys = [...]configKey{
 	{name: "add_grp_id", number: func(d *job.Description) *int { return &d.AddGroupID }, most: mostID, unless: isZero},
 	{name: "skip_ngroups_max_silently", get: getSkipGroupLimit, set: setSkipGroupLimit, unless: isEmpty},
@@ -42,7 +41,7 @@ var configKeys = [...]configKey{
 	{name: "handle_as_binary", flag: func(d *job.Description) *bool { return &d.Command.Binary }},
 	{name: "no_shell", flag: func(d *job.Description) *bool { return &d.Command.NoShell }},
 
-	// Of a job submitted with -ckpt.
+	// Present for a job submitted with -ckpt.
 	{name: "ckpt_job", get: getCkptJob, set: setCkptJob},
 	{name: "ckpt_restarted", number: func(d *job.Description) *int { return (*int)(&d.Restarted) }, most: 2, when: hasCkpt},
 	{name: "ckpt_pid", number: func(d *job.Description) *int { return &d.Ckpt.PID }, most: mostNumber, when: hasCkpt},
@@ -102,14 +101,14 @@ var configKeys = [...]configKey{
 	{name: "terminate_method", text: func(d *job.Description) *string { return &d.TerminateMethod }, word: "NONE"},
 	{name: "script_timeout", seconds: func(d *job.Description) *time.Duration { return &d.ScriptTimeout }},
 
-	// Of sge_pe(5); a serial job has the first three, too.
+	// Settings of sge_pe(5); a serial job has the first three, too.
 	{name: "pe", get: getPE, set: setPE},
 	{name: "pe_slots", number: peSlots, most: mostNumber},
 	{name: "host_slots", number: func(d *job.Description) *int { return &d.HostSlots }, most: mostNumber},
 	{name: "pe_hostfile", text: func(d *job.Description) *string { return &d.PE.HostFile }, when: hasPE},
 	{name: "pe_start", text: func(d *job.Description) *string { return &d.PE.Start }, word: "none", when: hasPE},
 	{name: "pe_stop", text: func(d *job.Description) *string { return &d.PE.Stop }, word: "none", when: hasPE},
-	// Only in builds with the interface for sorting (Debian's has it).
+	// Present only in builds of Grid Engine with the qsort interface, such as Debian's.
 	{name: "pe_qsort", text: func(d *job.Description) *string { return &d.PE.Qsort }, word: "none", when: hasPE, unless: never},
 	{name: "pe_stdout_path", text: func(d *job.Description) *string { return &d.PE.StdoutPath }, when: hasPE},
 	{name: "pe_stderr_path", text: func(d *job.Description) *string { return &d.PE.StderrPath }, when: hasPE},
@@ -148,10 +147,9 @@ var configKeys = [...]configKey{
 	{name: "pe_task_id", get: getPETask, set: samePETask, when: isPETask},
 	{name: "pty", number: func(d *job.Description) *int { return (*int)(&d.PTY) }, most: 2},
 
-	// Of qrsh, qlogin and the tasks of qrsh -inherit. master_host says whether
-	// they are there at all: a binary job may well be a command that is called
-	// QRSH. qrsh_control_port is a variable of the user; only one daemon can
-	// come behind it.
+	// Keys of qrsh, qlogin and the tasks of qrsh -inherit. They are present if master_host is: the
+	// command of a batch job may also be named QRSH. qrsh_control_port is a variable of the user;
+	// only one key, for the daemon, may follow it.
 	{name: "master_host", interactive: func(i *job.Interactive) *string { return &i.MasterHost }, when: namedRemote, unless: notInteractive},
 	{name: "commd_port", word: "-1", set: ignore, when: isRemote},
 	{name: "qrsh_control_port", interactive: func(i *job.Interactive) *string { return &i.ControlPort }, when: isRemote, unless: isEmpty},
@@ -169,12 +167,11 @@ var configKeys = [...]configKey{
 	{name: "ignore_fqdn", word: "0", set: ignoreFlag},
 	{name: "default_domain", word: "none", set: ignore},
 
-	// Our own stand behind the last key of the original, which does not look
-	// at keys that it does not ask for. They are written where they say
-	// something.
+	// This project's own keys follow the last key of the original, which ignores unknown keys. The
+	// writer omits them if they have no value.
 	{name: "trusted_variables", get: getTrusted, set: setTrusted, unless: isEmpty},
 	{name: "procedure_limits", get: getProcedureLimits, set: setProcedureLimits, unless: isEmpty},
-	{name: "s_rt", limit: soft, resource: job.RT, unless: isInfinite}, // the original keeps these to its daemon
+	{name: "s_rt", limit: soft, resource: job.RT, unless: isInfinite}, // the original keeps s_rt, h_rt in its daemon
 	{name: "h_rt", limit: hard, resource: job.RT, unless: isInfinite},
 	{name: "limit_grace", seconds: func(d *job.Description) *time.Duration { return &d.LimitGrace }, unless: isZero},
 	{name: "s_rt_warns", flag: func(d *job.Description) *bool { return &d.SoftRTWarns }, unless: isZero},
@@ -234,7 +231,7 @@ func setCkptJob(d *job.Description, v string) string {
 	return zeroOrOne(v)
 }
 
-// getTrusted returns the names, with commas between them.
+// getTrusted returns the names, separated by commas.
 func getTrusted(d *job.Description) (value, problem string) {
 	for _, name := range d.Trusted {
 		if !isName(name) {
@@ -254,11 +251,11 @@ func setTrusted(d *job.Description, v string) string {
 	return ""
 }
 
-// noLimits is the value of procedure_limits where there are none.
+// noLimits is the value of procedure_limits if no limit is set.
 const noLimits = "none"
 
 // getProcedureLimits returns the limits that are set for procedures, such as h_cpu=20,s_fsize=1M.
-// The wall clock is not among them: procedures have script_timeout.
+// It omits wall-clock limits: script_timeout limits the wall-clock time of procedures.
 func getProcedureLimits(d *job.Description) (value, problem string) {
 	if d.ProcedureLimits == nil {
 		return "", ""
@@ -309,7 +306,7 @@ func setProcedureLimits(d *job.Description, v string) string {
 	return ""
 }
 
-// isName reports whether a shell would take s for the name of a variable.
+// isName reports whether s is a valid name of a shell variable.
 func isName(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -323,7 +320,7 @@ func isName(s string) bool {
 // mostLines is the largest value of a window size (ioctl_tty(2), struct winsize).
 const mostLines = 1<<16 - 1
 
-// getTerminal returns the size, ROWSxCOLS.
+// getTerminal returns the terminal size as ROWSxCOLS.
 func getTerminal(d *job.Description) (value, problem string) {
 	t := d.Terminal
 	if t == nil {
@@ -373,12 +370,12 @@ func peSlots(d *job.Description) *int {
 	if d.PE != nil {
 		return &d.PE.Slots
 	}
-	one := 1 // of a serial job: always this, and never looked at
+	one := 1 // value of a serial job, which nothing reads
 	return &one
 }
 
-// An interactive job has one of these macros in place of its command. A batch
-// job may have a command that is called so.
+// An interactive job has one of these names in place of its command. The command of a batch job may
+// have the same name.
 const (
 	macroQsh    = "INTERACTIVE"
 	macroQlogin = "QLOGIN"
@@ -434,8 +431,8 @@ func setStartMode(d *job.Description, v string) string {
 	return quote(v) + " is no shell_start_mode of queue_conf(5)"
 }
 
-// argumentCount is njob_args. What the reader does with it is in ParseConfig,
-// since a description knows the arguments themselves only.
+// argumentCount returns njob_args. ParseConfig checks the number, since a description holds only
+// the arguments themselves.
 func argumentCount(d *job.Description) *int {
 	n := len(d.Command.Args)
 	return &n
@@ -451,7 +448,7 @@ func withoutAFS(_ *job.Description, v string) string {
 	return zeroOrOne(v)
 }
 
-// The group of USE_QSUB_GID, or "no".
+// getQsubGID returns the group of USE_QSUB_GID, or "no".
 func getQsubGID(d *job.Description) (string, string) {
 	if d.QsubGID == 0 {
 		return "no", ""

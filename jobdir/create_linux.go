@@ -11,32 +11,30 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// CreateOptions are the choices of Spool.Create.
+// CreateOptions are the options of Spool.Create.
 type CreateOptions struct {
-	// Hosts is the content of pe_hostfile. The original writes one for serial
-	// jobs, too, but none for the tasks of a parallel job.
+	// Hosts is the content of pe_hostfile. The original also writes one for serial jobs, and none
+	// for the tasks of a parallel job.
 	Hosts []PEHost
-	// KeepFormer moves the directory of a previous run of the job aside, to the
-	// first free name of "<name>.0" to "<name>.9", instead of refusing the
-	// start: KEEP_ACTIVE with a job that was restarted.
+	// KeepFormer renames the directory of a previous run to the first free name of "<name>.0" to
+	// "<name>.9", instead of refusing the start. It implements KEEP_ACTIVE for a restarted job.
 	KeepFormer bool
-	// NoSync leaves it to the kernel when the directory is on the disk. A
-	// start that is acknowledged to somebody must be durable; a job in the
-	// foreground has nobody who would remember it after a power loss.
+	// NoSync lets the kernel decide when to write the directory to the disk. If the agent
+	// acknowledges a start to a master, the directory must be durable. After a power loss nothing
+	// needs the directory of a job that ran in the foreground.
 	NoSync bool
-	// Record is the first line of the file "start"; nil for none.
+	// Record is the first line of the file "start"; nil for no such file.
 	Record []byte
-	// Files are in the directory already, and are to be on the disk before the config is
-	// there.
+	// Files already exist in the directory. They must be on the disk before the config exists.
 	Files []File
 }
 
-// Create makes the directory of a job with all that its shepherd needs. The
-// job must have none yet: otherwise errors.Is(err, ErrExists).
+// Create makes the directory of a job with all files that its shepherd needs. If the job already
+// has a directory, errors.Is(err, ErrExists) holds.
 //
-// The description is checked first, before anything is made. The config file
-// comes last: a directory without it is unfinished and nothing has been started
-// from it, so that it may be removed at any time.
+// Create checks the description before it makes anything. It writes the config file last: a
+// directory without a config is unfinished, nothing was started from it, and it may be removed at
+// any time.
 func (s *Spool) Create(d *job.Description, o CreateOptions) (*Dir, error) {
 	if _, err := contents(d, o.Hosts); err != nil {
 		return nil, err
@@ -53,8 +51,8 @@ func (s *Spool) Create(d *job.Description, o CreateOptions) (*Dir, error) {
 	return dir, nil
 }
 
-// Begin makes the directory of a job, unfinished: for those who have more to put
-// into it, all of which is to be there when Complete writes the config.
+// Begin makes the directory of a job and leaves it unfinished. The caller adds its own files and
+// then calls Complete, which writes the config.
 func (s *Spool) Begin(id job.ID, o CreateOptions) (*Dir, error) {
 	parent, name, err := s.parent(id)
 	if err != nil {
@@ -64,8 +62,7 @@ func (s *Spool) Begin(id job.ID, o CreateOptions) (*Dir, error) {
 	return s.makeDir(parent, name, s.JobPath(id), o)
 }
 
-// Complete finishes a directory that Begin has made. After an error it is
-// unfinished.
+// Complete finishes a directory made by Begin. After an error the directory remains unfinished.
 func (s *Spool) Complete(dir *Dir, d *job.Description, o CreateOptions) error {
 	files, err := contents(d, o.Hosts)
 	if err != nil {
@@ -79,8 +76,7 @@ func (s *Spool) Complete(dir *Dir, d *job.Description, o CreateOptions) error {
 	return s.fillDir(dir, parent, files, o)
 }
 
-// contents returns the files of a new directory, in the order in which they are
-// written.
+// contents returns the files of a new directory, in the order in which they are written.
 func contents(d *job.Description, hosts []PEHost) ([]File, error) {
 	config, err := FormatConfig(d)
 	if err != nil {
@@ -143,9 +139,9 @@ func (s *Spool) makeDir(parent int, name, path string, o CreateOptions) (*Dir, e
 	return nil, err
 }
 
-// moveAside gives a directory the first free of its ten other names. rename(2)
-// would replace an empty directory: RENAME_NOREPLACE is of Linux 3.15, and not
-// every network file system has it.
+// moveAside renames a directory to the first free of its ten alternative names. It checks for
+// existence because rename(2) replaces an empty directory, and RENAME_NOREPLACE (Linux 3.15) does
+// not work on every network file system.
 func moveAside(parent int, name string) error {
 	for i := range 10 {
 		to := name + "." + itoa(i)
@@ -154,7 +150,7 @@ func moveAside(parent int, name string) error {
 		if errors.Is(err, unix.ENOENT) {
 			err = unix.Renameat(parent, name, parent, to)
 			if errors.Is(err, unix.ENOENT) {
-				return nil // somebody else has removed it
+				return nil // another process has removed it
 			}
 		} else if err == nil {
 			continue
@@ -164,7 +160,7 @@ func moveAside(parent int, name string) error {
 	return ErrExists
 }
 
-// fillDir writes the files of a new directory, the last of which is the config.
+// fillDir writes the files of a new directory. The config is the last of them.
 func (s *Spool) fillDir(dir *Dir, parent int, files []File, o CreateOptions) error {
 	last := len(files) - 1
 	all := append(slices.Clone(o.Files), files...)
@@ -205,7 +201,7 @@ func (s *Spool) fillDir(dir *Dir, parent int, files []File, o CreateOptions) err
 	return nil
 }
 
-// writeConfig gives the config its name when everything else is on the disk.
+// writeConfig renames the config to its final name when all other files are on the disk.
 func (s *Spool) writeConfig(dir *Dir, config File, o CreateOptions, others []File, sealed bool) error {
 	if err := s.step(config.Name); err != nil {
 		return err
@@ -233,7 +229,7 @@ func sizeOf(files []File) (sum int) {
 	return sum
 }
 
-// syncParent brings the directory to the disk in which that of a job was made.
+// syncParent writes the directory that contains the job directory to the disk.
 func (s *Spool) syncParent(fd int) error {
 	if fd == s.active {
 		return s.jobs.sync(fd)
@@ -241,13 +237,13 @@ func (s *Spool) syncParent(fd int) error {
 	return retry(func() error { return unix.Fsync(fd) })
 }
 
-// shared is the sync of a directory of which everybody who has just made something in it
-// wants it. One that has begun before does not do.
+// shared combines the syncs of a directory for all callers that have just created something in it.
+// A sync that began earlier does not count.
 type shared struct {
-	turn sync.Mutex // of who syncs
+	turn sync.Mutex // held by the caller that syncs
 
 	mu   sync.Mutex
-	next *flight // for who comes now
+	next *flight // for callers that arrive now
 }
 
 type flight struct {
@@ -265,7 +261,7 @@ func (s *shared) sync(fd int) error {
 
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	if !mine.over { // by somebody else who came before it began
+	if !mine.over { // no other caller of the same flight has synced
 		s.mu.Lock()
 		s.next = nil
 		s.mu.Unlock()
@@ -274,8 +270,8 @@ func (s *shared) sync(fd int) error {
 	return mine.err
 }
 
-// syncAll brings files to the disk, all at the same time: what a file system has
-// to write for one of them mostly does for all.
+// syncAll writes files to the disk concurrently: most of the file system's work for one of them
+// also serves the others.
 func (d *Dir) syncAll(names []string) error {
 	var calls []func() error
 	for _, name := range names {
@@ -294,7 +290,7 @@ func (d *Dir) syncAll(names []string) error {
 	return together(calls)
 }
 
-// together makes calls at the same time, and returns one of their errors.
+// together runs the calls concurrently and returns one of their errors.
 func together(calls []func() error) error {
 	done := make(chan error, len(calls))
 	for _, call := range calls {

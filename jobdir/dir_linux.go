@@ -10,18 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostFile is the size above which a file of a job directory is refused. The
-// kernel takes 6 MiB of arguments and environment at most (execve(2)); escaping
-// may double that.
+// mostFile is the maximum size in bytes of a file in a job directory. The kernel accepts at most 6
+// MiB of arguments and environment (execve(2)); escaping may double that.
 const mostFile = 32 << 20
 
-// Modes. What belongs to the submitter alone is closed to others: the original
-// leaves it open to everybody on the host. The rest is for administrators and
-// curious users to read. Nobody but the maker writes.
+// Modes of files and directories. Files with data of the submitter are closed to other users; the
+// original leaves them readable for everybody on the host. The other files may be read by
+// administrators and users. Only the process that made a file or directory writes to it.
 //
-// Others reach files in directories by their names, and cannot open the directories: who can
-// open one for reading can lock it (flock(2)), and the locks on directories of jobs and of the
-// spool area tell which job has a supervisor, and whether another daemon runs.
+// Other users reach files in directories by name, and cannot open the directories. A user who can
+// open a directory for reading can lock it (flock(2)), and the locks on job directories and on the
+// spool area show which job has a supervisor, and whether another daemon runs.
 const (
 	modeDir     = 0o711
 	modePrivate = 0o600
@@ -36,29 +35,29 @@ func modeOf(name string) uint32 {
 	return modePublic
 }
 
-// Dir is an open job directory. All access goes through its descriptor, so
-// that renaming or replacing the directory leads nowhere else.
+// Dir is an open job directory. All access goes through its descriptor, so renaming or replacing
+// the directory does not redirect it.
 //
-// Each file has one writer at a time: the daemon before the shepherd has been
-// started and for "signal", the shepherd otherwise. Several goroutines may use a Dir,
-// also beside Close: what comes after it fails with fs.ErrClosed.
+// Each file has one writer at a time: the daemon before it has started the shepherd, and for the
+// file "signal"; the shepherd otherwise. Several goroutines may use a Dir concurrently, even with
+// Close: calls after Close fail with fs.ErrClosed.
 type Dir struct {
 	path string // for messages
 
-	mu sync.RWMutex // held for reading while fd is in use: its number may be given again
+	mu sync.RWMutex // held for reading while fd is in use: after Close the kernel may reuse its number
 	fd int          // -1 after Close
 }
 
-// OpenDir opens a directory that exists; path "." is the one that a shepherd is
-// started in. It refuses one that somebody else could have written: the owner
-// must be root, the effective user or one of trusted, and neither group nor
-// others may write.
+// OpenDir opens an existing directory; path "." is the directory that a shepherd is started in.
+// OpenDir refuses a directory that other users could have written to: the owner must be root, the
+// effective user or one of trusted (user IDs), and neither group nor others may have write
+// permission.
 func OpenDir(path string, trusted ...int) (*Dir, error) {
 	return openDirAt(unix.AT_FDCWD, path, path, trusted)
 }
 
-// AdoptDir takes over the descriptor of a directory that another process has opened. It refuses one
-// that OpenDir would refuse.
+// AdoptDir makes a Dir of a descriptor that another process has opened. It refuses the same
+// directories as OpenDir.
 func AdoptDir(fd int, path string) (*Dir, error) {
 	if err := checkDir(fd, nil); err != nil {
 		unix.Close(fd)
@@ -67,7 +66,8 @@ func AdoptDir(fd int, path string) (*Dir, error) {
 	return &Dir{fd: fd, path: path}, nil
 }
 
-// Share lets a group list the directory: for a process that watches it and may not write.
+// Share allows group gid to list the directory. A process that watches the directory needs this
+// right, and no right to write.
 func (d *Dir) Share(gid int) error {
 	err := d.Use(func(fd int) error { return unix.Fchown(fd, -1, gid) })
 	if err == nil {
@@ -91,8 +91,7 @@ func openDirAt(dirfd int, name, path string, trusted []int) (*Dir, error) {
 	return &Dir{fd: fd, path: path}, nil
 }
 
-// checkDir refuses a directory that belongs to a stranger or that others may
-// write to.
+// checkDir refuses a directory whose owner is not trusted or to which others may write.
 func checkDir(fd int, trusted []int) error {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
@@ -108,11 +107,11 @@ func checkDir(fd int, trusted []int) error {
 	return nil
 }
 
-// Path returns the path under which the directory was opened or made.
+// Path returns the path under which the directory was opened or created.
 func (d *Dir) Path() string { return d.path }
 
-// Use calls f with the descriptor of the directory, which stays open meanwhile. f must not
-// use the Dir otherwise. After Close the error is fs.ErrClosed.
+// Use calls f with the descriptor of the directory, which stays open during the call. f must not
+// use the Dir in any other way. After Close the error is fs.ErrClosed.
 func (d *Dir) Use(f func(fd int) error) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -122,7 +121,7 @@ func (d *Dir) Use(f func(fd int) error) error {
 	return f(d.fd)
 }
 
-// call does the same as Use, and repeats a system call that a signal interrupts.
+// call is like Use, and repeats a system call that a signal has interrupted.
 func (d *Dir) call(f func(fd int) error) error {
 	return d.Use(func(fd int) error {
 		return retry(func() error { return f(fd) })
@@ -144,24 +143,24 @@ func (d *Dir) unlink(name string) error {
 	return d.Use(func(fd int) error { return unix.Unlinkat(fd, name, 0) })
 }
 
-// stat looks at an entry of the directory.
+// stat returns the attributes of an entry of the directory.
 func (d *Dir) stat(name string) (st unix.Stat_t, err error) {
 	err = d.call(func(fd int) error { return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	return st, err
 }
 
-// sync brings the directory itself to the disk.
+// sync writes the directory itself to the disk.
 func (d *Dir) sync() error { return d.call(unix.Fsync) }
 
-// ReadOnly reports whether nothing can be written to the directory, because its file system,
-// or the mount of it, is read-only (statfs(2)).
+// ReadOnly reports whether the file system of the directory, or its mount, is read-only
+// (statfs(2)).
 func (d *Dir) ReadOnly() bool {
 	var st unix.Statfs_t
 	err := d.call(func(fd int) error { return unix.Fstatfs(fd, &st) })
 	return err == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
-// Close closes the descriptor when nobody uses it any more; the directory stays.
+// Close closes the descriptor once no other call uses it. The directory stays.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,8 +177,8 @@ func (d *Dir) Close() error {
 
 func (d *Dir) file(name string) string { return d.path + "/" + name }
 
-// ReadFile returns the content of a regular file of the directory.
-// errors.Is(err, fs.ErrNotExist) tells that there is none.
+// ReadFile returns the content of a regular file in the directory. If there is no such file,
+// errors.Is(err, fs.ErrNotExist) holds.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
 	b, err := d.read(name)
 	if err != nil {
@@ -200,8 +199,8 @@ func (d *Dir) read(name string) ([]byte, error) {
 	return readAll(fd, int(st.Size), mostFile)
 }
 
-// readSmall is ReadFile for a file that is read often, that WriteFile has written and that
-// has less than 512 bytes: it takes half as many system calls.
+// readSmall is ReadFile for a file that is read often, was written by WriteFile and is shorter than
+// 512 bytes. It makes half as many system calls.
 func (d *Dir) readSmall(name string) ([]byte, error) {
 	fd, err := d.openat(name, unix.O_RDONLY|openFlags, 0)
 	if err != nil {
@@ -215,7 +214,7 @@ func (d *Dir) readSmall(name string) ([]byte, error) {
 	})
 	unix.Close(fd)
 	if err != nil || n == len(b) {
-		return d.ReadFile(name) // for what it says of it, or all of it
+		return d.ReadFile(name) // for its error, or for the whole file
 	}
 	return b[:n], nil
 }
@@ -239,8 +238,8 @@ func (d *Dir) open(name string, flags int, mode uint32) (fd int, st unix.Stat_t,
 	return fd, st, nil
 }
 
-// WriteFile replaces a file as a whole: whoever reads it meanwhile sees the old
-// content or the new one. It is not on the disk before Sync.
+// WriteFile replaces the whole file: a concurrent reader sees either the old content or the new
+// one. The content is not on the disk before Sync.
 func (d *Dir) WriteFile(name string, data []byte) error {
 	if err := d.write(name, data, false); err != nil {
 		return &Error{"write", d.file(name), err}
@@ -248,7 +247,7 @@ func (d *Dir) WriteFile(name string, data []byte) error {
 	return nil
 }
 
-// WriteDurably is WriteFile, and then Sync of that file.
+// WriteDurably calls WriteFile, and Sync for that file.
 func (d *Dir) WriteDurably(name string, data []byte) error {
 	err := d.write(name, data, true)
 	if err == nil {
@@ -260,9 +259,10 @@ func (d *Dir) WriteDurably(name string, data []byte) error {
 	return nil
 }
 
-// Overwrite gives a file that is there another content without taking room on the disk, where
-// the file system writes in place and the content is not longer than a block. It is on the
-// disk then. A process or a host that ends meanwhile can leave a part of each.
+// Overwrite replaces the content of an existing file. On a file system that writes in place it
+// needs no new disk space if the content fits into one block. The content is on the disk when
+// Overwrite returns. If the process or the host stops during the call, the file may contain parts
+// of both contents.
 func (d *Dir) Overwrite(name string, data []byte) error {
 	fd, _, err := d.open(name, unix.O_WRONLY, 0)
 	if err == nil {
@@ -287,7 +287,7 @@ func (d *Dir) write(name string, data []byte, sync bool) error {
 	return d.rename(name)
 }
 
-// rename gives what writeTemp has written the name of its file.
+// rename gives the file of writeTemp its final name.
 func (d *Dir) rename(name string) error {
 	temp := tempOf(name)
 	err := d.call(func(fd int) error { return unix.Renameat(fd, temp, fd, name) })
@@ -297,9 +297,9 @@ func (d *Dir) rename(name string) error {
 	return err
 }
 
-// Mark gives a file a second name, as a mark that costs the file system little: no file is
-// made, and none removed later. That the mark is there already is fine. It is not on the
-// disk before Sync.
+// Mark gives a file a second name (link(2)). This costs the file system less than creating, and
+// later removing, a file. It is no error if the mark already exists. The mark is not on the disk
+// before Sync.
 func (d *Dir) Mark(name, mark string) error {
 	if !plainName(name) || !plainName(mark) {
 		return &Error{"mark", d.file(name), unix.EINVAL}
@@ -311,7 +311,7 @@ func (d *Dir) Mark(name, mark string) error {
 	return nil
 }
 
-// writeTemp writes the next content of a file beside it.
+// writeTemp writes the next content of a file to a temporary name in the same directory.
 func (d *Dir) writeTemp(name string, data []byte, sync bool) error {
 	if !plainName(name) {
 		return unix.EINVAL
@@ -323,7 +323,7 @@ func (d *Dir) writeTemp(name string, data []byte, sync bool) error {
 	if existed {
 		fd, err = d.openat(temp, flags, modeOf(name))
 	}
-	if existed && err != nil { // the killed one left it as it was, unusable
+	if existed && err != nil { // the killed writer left it unusable
 		existed = false
 		if err = d.unlink(temp); err == nil {
 			fd, err = d.openat(temp, flags|unix.O_EXCL, modeOf(name))
@@ -337,7 +337,7 @@ func (d *Dir) writeTemp(name string, data []byte, sync bool) error {
 		err = unix.Ftruncate(fd, int64(len(data)))
 	}
 	if e := unix.Close(fd); err == nil {
-		err = e // NFS reports a full disk here
+		err = e // NFS reports a full disk at close
 	}
 	if err != nil {
 		_ = d.unlink(temp)
@@ -345,23 +345,21 @@ func (d *Dir) writeTemp(name string, data []byte, sync bool) error {
 	return err
 }
 
-// tempOf returns the name under which the next content of a file is written.
+// tempOf returns the temporary name of the next content of a file.
 func tempOf(name string) string { return "." + name + ".new" }
 
-// Reserve takes room on the disk for a file that WriteFile will write later, so
-// that it can be written when the disk has become full meanwhile. Where the file
-// system has no such thing nothing is done.
+// Reserve allocates size bytes on the disk for a later WriteFile of the file, which then succeeds
+// even if the disk is full by then. On a file system without allocation in advance it does nothing.
 func (d *Dir) Reserve(name string, size int64) error { return d.reserve(name, tempOf(name), size) }
 
-// ReserveAppend is Reserve for what Append will add to a file. It makes the file
-// when needed.
+// ReserveAppend allocates size bytes on the disk for later calls of Append. It creates the file if
+// necessary.
 func (d *Dir) ReserveAppend(name string, size int64) error { return d.reserve(name, name, size) }
 
-// Reserved reports whether Reserve has taken room for a file that was neither written nor released
-// since.
+// Reserved reports whether there is space allocated by Reserve that was neither used nor released.
 func (d *Dir) Reserved(name string) (bool, error) { return d.Exists(tempOf(name)) }
 
-// Release gives back what Reserve has taken and nothing has used.
+// Release frees the unused space that Reserve allocated.
 func (d *Dir) Release(name string) { _ = d.unlink(tempOf(name)) }
 
 func (d *Dir) reserve(name, entry string, size int64) error {
@@ -379,7 +377,7 @@ func (d *Dir) reserve(name, entry string, size int64) error {
 	return nil
 }
 
-// fill gives a new file its content and, whatever the umask is, its mode.
+// fill writes the content of a new file and sets its mode, regardless of the umask.
 func fill(fd int, data []byte, mode uint32, sync bool) error {
 	if err := unix.Fchmod(fd, mode); err != nil {
 		return err
@@ -393,13 +391,13 @@ func fill(fd int, data []byte, mode uint32, sync bool) error {
 	return nil
 }
 
-// Log is an open file to which lines are added.
+// Log is an open file for appending lines.
 type Log struct {
 	fd   int
 	path string // for messages
 }
 
-// OpenAppend opens a file for lines to be added, and makes it when needed.
+// OpenAppend opens a file for appending, and creates it if necessary.
 func (d *Dir) OpenAppend(name string) (*Log, error) {
 	fd, _, err := d.open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, modeOf(name))
 	if err != nil {
@@ -408,7 +406,7 @@ func (d *Dir) OpenAppend(name string) (*Log, error) {
 	return &Log{fd, d.file(name)}, nil
 }
 
-// Add adds text to the end of the file in one write.
+// Add appends text to the file in one write.
 func (l *Log) Add(text string) error {
 	if err := writeAll(l.fd, []byte(text)); err != nil {
 		return &Error{"write", l.path, err}
@@ -424,8 +422,7 @@ func (l *Log) Close() error {
 	return nil
 }
 
-// Append adds text to the end of a file in one write, and makes the file when
-// needed.
+// Append appends text to a file in one write, and creates the file if necessary.
 func (d *Dir) Append(name, text string) error {
 	fd, _, err := d.open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, modeOf(name))
 	if err == nil {
@@ -440,7 +437,7 @@ func (d *Dir) Append(name, text string) error {
 	return nil
 }
 
-// Exists reports whether there is an entry of that name, of whatever kind.
+// Exists reports whether the directory has an entry of that name, of any type.
 func (d *Dir) Exists(name string) (bool, error) {
 	_, err := d.stat(name)
 	switch {
@@ -452,8 +449,8 @@ func (d *Dir) Exists(name string) (bool, error) {
 	return false, &Error{"look at", d.file(name), err}
 }
 
-// ModTime returns when a file was written. errors.Is(err, fs.ErrNotExist) tells that
-// there is none.
+// ModTime returns the modification time of a file. If there is no such file, errors.Is(err,
+// fs.ErrNotExist) holds.
 func (d *Dir) ModTime(name string) (time.Time, error) {
 	st, err := d.stat(name)
 	if err != nil {
@@ -462,15 +459,15 @@ func (d *Dir) ModTime(name string) (time.Time, error) {
 	return time.Unix(st.Mtim.Unix()), nil
 }
 
-// Version tells two contents of a file that WriteFile has written from each other. Its
-// zero value is of none.
+// Version identifies a content of a file written by WriteFile. The zero value is the version of a
+// missing file.
 type Version struct {
 	inode uint64
 	time  unix.Timespec
 }
 
-// Version is that of a file as it is now. The time alone would not do: the kernel's clock
-// for it ticks a few hundred times a second.
+// Version returns the current version of a file. It does not use the time alone, because the
+// kernel's clock for file times ticks only a few hundred times a second.
 func (d *Dir) Version(name string) (Version, error) {
 	st, err := d.stat(name)
 	if err != nil {
@@ -479,8 +476,8 @@ func (d *Dir) Version(name string) (Version, error) {
 	return Version{st.Ino, st.Mtim}, nil
 }
 
-// JobsVersion is that of the list of Jobs, and when it was changed. Changes within some
-// milliseconds have the same one.
+// JobsVersion returns the version of the list of Jobs, and the time of its last change. Changes
+// within a few milliseconds may have the same version.
 func (s *Spool) JobsVersion() (Version, time.Time, error) {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstat(s.active, &st) }); err != nil {
@@ -489,7 +486,7 @@ func (s *Spool) JobsVersion() (Version, time.Time, error) {
 	return Version{st.Ino, st.Mtim}, time.Unix(st.Mtim.Unix()), nil
 }
 
-// Remove removes a file, if it is there.
+// Remove removes a file. It is no error if the file does not exist.
 func (d *Dir) Remove(name string) error {
 	if !plainName(name) {
 		return &Error{"remove", d.file(name), unix.EINVAL}
@@ -500,8 +497,8 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// Sync brings the named files, as far as they exist, and the directory itself
-// to the disk: before a start is acknowledged and before an end is reported.
+// Sync writes the named files that exist, and the directory itself, to the disk. It is called
+// before a start is acknowledged and before the end of a job is reported.
 func (d *Dir) Sync(names ...string) error {
 	for _, name := range names {
 		fd, _, err := d.open(name, unix.O_RDONLY, 0)
@@ -522,9 +519,8 @@ func (d *Dir) Sync(names ...string) error {
 	return nil
 }
 
-// Protect takes the right to read what came from the submitter away from other
-// users, for a directory that a real execd has made: it leaves config and
-// environment open to everybody on the host.
+// Protect removes other users' permission to read data of the submitter. It is for a directory made
+// by sge_execd, which leaves config and environment readable for everybody on the host.
 func (d *Dir) Protect() error {
 	for _, name := range []string{FileConfig, FileEnvironment} {
 		fd, st, err := d.open(name, unix.O_RDONLY, 0)

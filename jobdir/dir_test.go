@@ -131,7 +131,8 @@ func TestModesDoNotDependOnUmask(t *testing.T) {
 	}
 }
 
-// What lies there instead of a file is neither followed nor waited for.
+// TestPlantedFiles checks that a link, fifo or directory in place of a file is neither followed nor
+// waited for.
 func TestPlantedFiles(t *testing.T) {
 	outside := t.TempDir() + "/canary"
 	plant := map[string]func(path string) error{
@@ -170,7 +171,7 @@ func TestPlantedFiles(t *testing.T) {
 	}
 }
 
-// watch fails a test that hangs.
+// watch fails a test that blocks.
 func watch(t *testing.T) chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -201,7 +202,7 @@ func TestNamesLeadNowhereElse(t *testing.T) {
 	}
 }
 
-// A mark is the file under another name, whatever becomes of that.
+// A mark keeps the file under a second name, even if the first name is removed or replaced.
 func TestMark(t *testing.T) {
 	s := newSpool(t)
 	d, err := s.Create(simple(job.ID{Job: 7}), CreateOptions{})
@@ -306,8 +307,8 @@ func TestOpenDirRefusesWhatOthersCouldHaveWritten(t *testing.T) {
 	d.Close()
 }
 
-// The original leaves exit_status, error and trace to the user, and config and
-// environment open to everybody (a job reported an exit status of its choice).
+// The original makes the user the owner of exit_status, error and trace, and leaves config and
+// environment readable for everybody. A job of the original could report any exit status.
 func TestUserCannotTouchStateFiles(t *testing.T) {
 	needRoot(t)
 	d := newDir(t)

@@ -4,9 +4,8 @@ import (
 	"strings"
 )
 
-// FormatEnvironment prints variables (NAME=value) as the file environment: one
-// on a line, with a backslash in a value written as two and a newline as
-// backslash and n.
+// FormatEnvironment formats variables (NAME=value) for the file "environment", one per line. It
+// writes a backslash in a value as two backslashes, and a newline as backslash and n.
 func FormatEnvironment(vars []string) ([]byte, error) {
 	size := 0
 	for _, v := range vars {
@@ -27,8 +26,8 @@ func FormatEnvironment(vars []string) ([]byte, error) {
 	return b, nil
 }
 
-// ParseEnvironment reads a file environment, in its order and with repetitions.
-// Unlike the original's shepherd it has no limit on the length of a line.
+// ParseEnvironment reads a file "environment". It keeps the order and repeated variables. Unlike
+// the original's shepherd it does not limit the length of a line.
 func ParseEnvironment(file string, data []byte) ([]string, error) {
 	var vars []string
 	err := eachLine(file, data, func(line int, text string) error {
@@ -48,10 +47,9 @@ func ParseEnvironment(file string, data []byte) ([]string, error) {
 	return vars, nil
 }
 
-// ParseEditedEnvironment reads a file environment that procedures of the site may have edited,
-// as the original's shepherd does: a line without a name and a value is skipped, and the last
-// line need not end. It returns the numbers of the lines that were skipped; empty ones are
-// not among them.
+// ParseEditedEnvironment reads a file "environment" that procedures of the site may have edited.
+// Like the original's shepherd it skips a line without a name and a value, and the last line needs
+// no newline. It returns the numbers of the skipped lines, except empty ones.
 func ParseEditedEnvironment(data []byte) (vars []string, skipped []int) {
 	line := 0
 	for text := range strings.SplitSeq(string(data), "\n") {
@@ -75,8 +73,7 @@ func escape(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, `\\`), "\n", `\n`)
 }
 
-// unescape undoes exactly what escape does; any other backslash stays, as in
-// the original's reader.
+// unescape reverses escape exactly. Any other backslash stays, as in the original's reader.
 func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s

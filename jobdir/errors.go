@@ -5,19 +5,19 @@ import (
 	"strconv"
 )
 
-// ErrExists is returned when a job has a directory already: its start has been
-// ordered twice, or a previous run left it behind.
+// ErrExists is the error if a job already has a directory: its start was ordered twice, or a
+// previous run left the directory behind.
 var ErrExists = errors.New("the job directory exists already")
 
-// ErrIncomplete is returned for a job directory without a config file: its
-// maker was interrupted, nothing has been started from it.
+// ErrIncomplete is the error for a job directory without a config file. The process that made it
+// was interrupted, and nothing was started from it.
 var ErrIncomplete = errors.New("the job directory has no config file: it was never finished")
 
-// SyntaxError is an error in a file of a job directory.
+// SyntaxError is a syntax error in a file of a job directory.
 type SyntaxError struct {
 	File    string
-	Line    int    // from 1; 0 when the file as a whole is meant
-	Key     string // the key, variable or field; empty where there is none
+	Line    int    // from 1; 0 for the whole file
+	Key     string // the key, variable or field; empty if there is none
 	Problem string
 }
 
@@ -32,8 +32,8 @@ func (e *SyntaxError) Error() string {
 	return s + ": " + e.Problem
 }
 
-// ValueError is a value of a job that cannot be written in the format of a
-// file. Nothing has been written then.
+// ValueError is the error for a job's value that the format of a file cannot represent. Nothing was
+// written.
 type ValueError struct {
 	File    string
 	Key     string
@@ -44,7 +44,7 @@ func (e *ValueError) Error() string {
 	return "cannot write " + e.Key + " to file " + e.File + ": " + e.Problem
 }
 
-// quote shows a foreign value in a message, whole unless it is very long.
+// quote quotes a value of a user for a message, and shortens it if it is very long.
 func quote(s string) string {
 	const most = 200
 	if len(s) > most {
@@ -53,8 +53,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// Error is an operation on a file or directory that failed. Its cause, mostly
-// an errno, is found by errors.Is.
+// Error is a failed operation on a file or directory. errors.Is finds its cause, usually an errno.
 type Error struct {
 	Op   string // "create", "remove", "read" ...
 	Path string

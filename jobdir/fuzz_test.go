@@ -22,7 +22,7 @@ func seed(f *testing.F, kind string) {
 	}
 }
 
-// What is read can be written, and reads the same again.
+// FuzzConfig checks that every config that was read can be written, and reads back unchanged.
 func FuzzConfig(f *testing.F) {
 	seed(f, "config")
 	f.Fuzz(func(t *testing.T, data []byte) {

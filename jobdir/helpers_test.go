@@ -11,13 +11,13 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Users without a passwd entry. Nobody else has their ids.
+// Users without a passwd entry. No other user of the host has these IDs.
 const (
 	alice = 20001
 	bob   = 20002
 )
 
-// needRoot skips a test that needs root, or fails it where root is required.
+// needRoot skips a test that needs root, or fails it if the test run requires root.
 func needRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -29,7 +29,7 @@ func needRoot(t testing.TB) {
 	t.Skip("needs root")
 }
 
-// as calls f with the rights of a user on files.
+// as calls f with the file access rights of a user.
 func as(t testing.TB, uid int, f func()) {
 	t.Helper()
 	if err := withIdentity(uid, uid, f); err != nil {
@@ -37,7 +37,7 @@ func as(t testing.TB, uid int, f func()) {
 	}
 }
 
-// publicDir is a directory that other users can reach, unlike t.TempDir.
+// publicDir returns a temporary directory that other users can reach, unlike t.TempDir.
 func publicDir(t testing.TB, mode os.FileMode) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "jobdir-test-") //nolint:usetesting // other users must be able to enter it
@@ -81,7 +81,7 @@ func newSpool(t testing.TB) *Spool {
 	return s
 }
 
-// simple is the description of a job that can be written.
+// simple returns a minimal valid description of a job.
 func simple(id job.ID) *job.Description {
 	return &job.Description{
 		ID: id, Name: "simple", Owner: "alice", Queue: "all.q", Host: "host", Cwd: "/", Tmpdir: "/tmp/x",

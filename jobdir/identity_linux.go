@@ -7,19 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withIdentity calls f with the rights of a user on files. The kernel keeps the
-// ids for file access per thread (setfsuid(2)), so the rest of the process stays
-// what it is; leaving root's, the thread also loses the capabilities that go
-// with them. Supplementary groups stay: they are root's own.
+// withIdentity calls f with the file access rights of a user. The kernel has separate IDs for file
+// access in each thread (setfsuid(2)), so the other threads of the process are unaffected. When the
+// thread changes from root to the user, it also loses root's capabilities for file access. It keeps
+// its supplementary groups, which are root's.
 //
-// The kernel clears the "dumpable" flag of the process: a job cannot trace it.
+// The kernel clears the "dumpable" flag of the process, so a job cannot trace it.
 func withIdentity(uid, gid int, f func()) error {
 	var failed error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// Not unlocked if the ids cannot be restored: the thread ends with
-		// the goroutine then.
+		// If the IDs cannot be restored, the thread stays locked: it then ends with the goroutine.
 		runtime.LockOSThread()
 		if failed = setFSIdentity(uid, gid); failed == nil {
 			f()
@@ -32,9 +31,9 @@ func withIdentity(uid, gid int, f func()) error {
 	return failed
 }
 
-// setFSIdentity sets the group first while we may, and the other way round the
-// user first. The system calls return the previous id and no error: only a second
-// call tells what has become of the first.
+// setFSIdentity sets the group and the user ID, in the order in which this process has the right
+// to. The system calls return the previous ID and no error; only a second call shows whether the
+// first one had an effect.
 func setFSIdentity(uid, gid int) error {
 	set := func(call func(int) (int, error), id int) error {
 		if _, err := call(id); err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestOthersLockNoDirectory: who can open a directory for reading can lock it, and with it keep a
-// job from being started or reported, or a daemon from being started.
+// TestOthersLockNoDirectory checks that other users cannot lock the directories. A user with a lock
+// could prevent the start or the report of a job, or the start of a daemon.
 func TestOthersLockNoDirectory(t *testing.T) {
 	needRoot(t)
 	path := filepath.Join(publicDir(t, 0o755), "spool")
 	for _, name := range []string{"", dirActiveJobs, dirJobScripts} {
-		must(t, os.Mkdir(filepath.Join(path, name), 0o755)) // as an earlier version made them
+		must(t, os.Mkdir(filepath.Join(path, name), 0o755)) // the mode of an earlier version
 	}
 	s, err := OpenSpool(path)
 	must(t, err)

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Online is the usage of a running job so far: the content of the file usage_online, which the
-// supervisor writes when it has looked and found something new, a second after the job's start at
-// the earliest and then less and less often.
+// Online is the usage of a running job so far: the content of the file usage_online. The supervisor
+// writes the file after a measurement with a new result, at the earliest one second after the job's
+// start, and then at growing intervals.
 type Online struct {
-	At        time.Time // when it looked
+	At        time.Time // time of the measurement
 	Wallclock float64   // seconds
 	CPU       float64   // seconds of the whole job
 	Mem       float64   // GiB times seconds of CPU
 	IO        float64   // GiB read and written
 	IOWait    float64   // seconds
 	Vmem      int64     // bytes of RAM and swap now
-	MaxVmem   int64     // and at most
-	// Refused is how often the kernel refused a process or thread to the job, which has as many
-	// as it may have.
+	MaxVmem   int64     // largest value of Vmem
+	// Refused is the number of times that the kernel refused to create a process or thread because
+	// the job had reached its limit.
 	Refused int64
 }
 
-// FormatOnline prints the file usage_online, in lines of key=value.
+// FormatOnline formats the file usage_online, with lines of key=value.
 func FormatOnline(o *Online) []byte {
 	b := appendLine(nil, "time", formatInstant(o.At))
 	for _, f := range o.floats() {
@@ -48,8 +48,8 @@ func (o *Online) floats() [5]namedFloat {
 	return [5]namedFloat{{"wallclock", &o.Wallclock}, {"cpu", &o.CPU}, {"mem", &o.Mem}, {"io", &o.IO}, {"iow", &o.IOWait}}
 }
 
-// ParseOnline reads what FormatOnline has printed. Keys that it does not know are
-// of a newer version and skipped.
+// ParseOnline reads the format of FormatOnline. It skips unknown keys, which newer versions may
+// write.
 func ParseOnline(file string, data []byte) (*Online, error) {
 	o := &Online{}
 	err := eachLine(file, data, func(line int, text string) error {
@@ -87,10 +87,10 @@ func ParseOnline(file string, data []byte) (*Online, error) {
 	return o, nil
 }
 
-// WriteOnline writes what the running job has used so far.
+// WriteOnline writes the usage of the running job so far.
 func (d *Dir) WriteOnline(o *Online) error { return d.WriteFile(FileOnline, FormatOnline(o)) }
 
-// Online returns the usage of the job as of its supervisor's last measurement; nil before the first
+// Online returns the usage of the job at the supervisor's last measurement; nil before the first
 // one.
 func (d *Dir) Online() (*Online, error) {
 	data, err := d.readSmall(FileOnline)

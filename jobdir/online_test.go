@@ -29,7 +29,7 @@ func TestOnlineRoundTrip(t *testing.T) {
 	}
 }
 
-// What was written is read, however long it is, and each version is told from the others.
+// Online reads what WriteOnline wrote, of any length, and each content has its own version.
 func TestOnline(t *testing.T) {
 	dir := newDir(t)
 	if o, err := dir.Online(); o != nil || err != nil {

@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostLinks is how many links a path may go through, as in the kernel.
+// mostLinks is the maximum number of links in a path, as in the kernel.
 const mostLinks = 40
 
-// walker opens a directory of the administrator by its path, and trusts no
-// component that somebody else could exchange. Links are followed if the
-// administrator has set them: a /tmp that leads to /scratch is common.
+// walker opens a directory of the administrator by its path. It trusts no component that another
+// user could replace. It follows links that the administrator made: a /tmp that leads to /scratch
+// is common.
 type walker struct {
-	trusted []int  // owners beside root and the effective user
-	create  uint32 // mode of missing directories; 0: they are not made
+	trusted []int  // user IDs of owners in addition to root and the effective user
+	create  uint32 // mode of missing directories to make; 0 makes none
 }
 
-// open returns an O_PATH descriptor of the directory at path, which must be
-// absolute. The error says which component is the reason.
+// open returns an O_PATH descriptor of the directory at the absolute path. The error names the
+// component that failed.
 func (w walker) open(path string) (int, error) {
 	if !strings.HasPrefix(path, "/") {
 		return -1, &Error{"use directory", path, errors.New("it is not an absolute path")}
@@ -67,8 +67,7 @@ func components(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" || s == "." })
 }
 
-// step opens the directory name in dirfd, or reads the link of that name: then
-// fd is -1.
+// step opens the directory name in dirfd. If name is a link, step returns its target, and fd is -1.
 func (w walker) step(dirfd int, name string) (fd int, link string, err error) {
 	const flags = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err = openat(dirfd, name, flags, 0)
@@ -99,9 +98,9 @@ func (w walker) step(dirfd int, name string) (fd int, link string, err error) {
 	return fd, "", nil
 }
 
-// check reports whether what st describes can be relied on to stay what it is. In
-// a directory with the sticky bit others may write, but not exchange what is
-// not theirs.
+// check returns an error if a user who is not trusted could replace the directory or link of st. In
+// a directory with the sticky bit other users may create entries, but not replace entries of
+// others.
 func (w walker) check(st *unix.Stat_t) error {
 	owner := int(st.Uid)
 	if owner != 0 && owner != unix.Geteuid() && !slices.Contains(w.trusted, owner) {
@@ -115,7 +114,7 @@ func (w walker) check(st *unix.Stat_t) error {
 	}
 	writers := st.Mode & 0o022
 	if int(st.Gid) == unix.Getegid() {
-		writers &^= 0o020 // a group of our own, as of users with umask 002
+		writers &^= 0o020 // the user's own group, as with umask 002
 	}
 	if writers != 0 && st.Mode&unix.S_ISVTX == 0 {
 		return errors.New("others may write to it, and it has no sticky bit (mode " + octal(st.Mode&0o7777) + ")")
@@ -123,5 +122,5 @@ func (w walker) check(st *unix.Stat_t) error {
 	return nil
 }
 
-// reopen makes a descriptor for reading of an O_PATH descriptor of a directory.
+// reopen opens the directory of an O_PATH descriptor for reading.
 func reopen(fd int) (int, error) { return openat(fd, ".", openDirFlags, 0) }

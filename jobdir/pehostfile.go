@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// PEHost is a line of pe_hostfile (sge_pe(5)): what a job was granted in one
-// queue instance.
+// PEHost is a line of pe_hostfile (sge_pe(5)): the slots that a job was granted in one queue
+// instance.
 type PEHost struct {
 	Host  string
 	Slots int
 	Queue string // queue instance, queue@host
-	// Processors is the queue's processors, or the "socket,core:..." list of
-	// -binding pe; empty is written as UNDEFINED.
+	// Processors is the queue's processors, or the "socket,core:..." list of -binding pe. Empty is
+	// written as UNDEFINED.
 	Processors string
 }
 
 const noProcessors = "UNDEFINED"
 
-// FormatPEHosts prints a pe_hostfile. Blanks separate its fields.
+// FormatPEHosts formats a pe_hostfile. Spaces separate the fields of a line.
 func FormatPEHosts(hosts []PEHost) ([]byte, error) {
 	var b []byte
 	for _, h := range hosts {

@@ -8,9 +8,9 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// RecordLine returns a line of the files trace and error, in the original's form:
-// "MM/DD/YYYY HH:MM:SS [euid:pid]: text". In the text are paths that users choose: it is
-// escaped (package printable), so that it is one line, and no order to a terminal.
+// RecordLine returns a line of the files trace and error in the original's format: "MM/DD/YYYY
+// HH:MM:SS [euid:pid]: text". The text may contain paths that users choose. RecordLine escapes it
+// (package printable), so that it is a single line without terminal control sequences.
 func RecordLine(t time.Time, euid, pid int, text string) string {
 	b := make([]byte, 0, 40+len(text))
 	b = appendTime(b, t)
@@ -22,8 +22,8 @@ func RecordLine(t time.Time, euid, pid int, text string) string {
 	return string(append(printable.Append(b, text), '\n'))
 }
 
-// appendTime appends "MM/DD/YYYY HH:MM:SS". The one format that is needed costs
-// a tenth of what Time.AppendFormat does to understand any.
+// appendTime appends "MM/DD/YYYY HH:MM:SS". It takes a tenth of the time of Time.AppendFormat,
+// which interprets a layout.
 func appendTime(b []byte, t time.Time) []byte {
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
@@ -38,7 +38,7 @@ func appendTime(b []byte, t time.Time) []byte {
 func appendTwoDigits(b []byte, n int) []byte { return append(b, '0'+byte(n/10), '0'+byte(n%10)) }
 
 // FirstStamp returns the prefix of the first line of a file error, "MM/DD/YYYY HH:MM:SS [euid:pid]:
-// "; it is empty if the line has no such prefix.
+// ". It is empty if the line has no such prefix.
 func FirstStamp(data []byte) string {
 	line, _, _ := strings.Cut(string(data), "\n")
 	stamp, _, ok := strings.Cut(line, "]: ")
@@ -48,8 +48,8 @@ func FirstStamp(data []byte) string {
 	return stamp + "]: "
 }
 
-// FirstRecord returns the text of the first line of a file error, without its time, as it was
-// before it was escaped; empty if there is none. Only this line is reported.
+// FirstRecord returns the text of the first line of a file error, without its prefix and unescaped.
+// It is empty if there is no line. Only this line is reported.
 func FirstRecord(data []byte) string {
 	line, _, _ := strings.Cut(string(data), "\n")
 	if _, text, ok := strings.Cut(line, "]: "); ok {
@@ -58,8 +58,8 @@ func FirstRecord(data []byte) string {
 	return printable.Original(line)
 }
 
-// FirstNumber returns the first number of a file exit_status, the one that counts.
-// ok is false when there is none: then the shepherd has not come to an end.
+// FirstNumber returns the first number of a file exit_status; the others do not count. ok is false
+// if there is none: the shepherd has not finished.
 func FirstNumber(data []byte) (n int, ok bool) {
 	f := strings.Fields(string(data))
 	if len(f) == 0 {

@@ -10,27 +10,26 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// KeepActive is KEEP_ACTIVE of execd_params (sge_conf(5)): which job
-// directories stay for people to look at.
+// KeepActive is KEEP_ACTIVE of execd_params (sge_conf(5)): it selects the job directories to keep
+// for inspection.
 type KeepActive int
 
-// The values of KEEP_ACTIVE. The third one is of Open Cluster Scheduler.
+// The values of KEEP_ACTIVE. Only Open Cluster Scheduler has the third one.
 const (
 	KeepNone   KeepActive = iota // false
 	KeepAll                      // true
-	KeepFailed                   // error: those of jobs that failed
+	KeepFailed                   // error: directories of jobs that failed
 )
 
-// Keeps reports whether the directory of a job stays.
+// Keeps reports whether the directory of a job is kept.
 func (k KeepActive) Keeps(failed bool) bool { return k == KeepAll || (k == KeepFailed && failed) }
 
-// removeTimeout bounds the removal of a job directory, in which only the
-// daemon writes.
+// removeTimeout limits the removal of a job directory, in which only the daemon writes.
 const removeTimeout = time.Minute
 
-// Remove removes the directory of a job, with those of its tasks, unless keep
-// says that it stays. It is called once the end of the job has been reported
-// and acknowledged, and may be repeated.
+// Remove removes the directory of a job, including the directories of its tasks, unless keep says
+// otherwise. It is called after the end of the job was reported and acknowledged. It may be called
+// again.
 func (s *Spool) Remove(id job.ID, keep KeepActive, failed bool) error {
 	if keep.Keeps(failed) {
 		return nil
@@ -49,8 +48,8 @@ func (s *Spool) Remove(id job.ID, keep KeepActive, failed bool) error {
 	return nil
 }
 
-// removeAt removes a directory of ours. The config goes first: what is left
-// after an interruption is an unfinished directory, not a job.
+// removeAt removes a job directory. It removes the config first: after an interruption the
+// remaining directory is unfinished, and not a job.
 func (s *Spool) removeAt(parent int, name string) error {
 	fd, err := openat(parent, name, openDirFlags, 0)
 	if errors.Is(err, unix.ENOENT) {
@@ -63,7 +62,7 @@ func (s *Spool) removeAt(parent int, name string) error {
 	if err := unix.Unlinkat(fd, FileConfig, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
-	// Then what it would be made of again after a power loss.
+	// Then the file from which Restore would rebuild the directory after a power loss.
 	if err := unix.Unlinkat(fd, FileStart, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}

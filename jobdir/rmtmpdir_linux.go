@@ -8,28 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveOptions are the choices for the removal of a TMPDIR.
+// RemoveOptions are the options for removing a TMPDIR.
 type RemoveOptions struct {
-	// UID and GID are the user whose directory it is. As root, everything that
-	// this user could remove is removed with this user's rights; only what is
-	// left then is removed as root.
+	// UID and GID are the user and group of the directory. Root removes with the rights of this
+	// user everything that the user can remove, and the remaining entries with its own rights.
 	UID, GID int
-	// Owners are others whose directories in it are emptied as root: the users
-	// of prolog and epilog. Root's and the user's own always are. What belongs
-	// to anybody else stays: the user may have moved it here from a place
-	// where he could not have removed it.
+	// Owners are the user IDs of prolog and epilog. Root empties their directories in the TMPDIR,
+	// in addition to root's and the user's own. Other users' directories stay: the user may have
+	// moved them here from a place where the user could not remove them.
 	Owners []int
-	// Timeout bounds the removal while somebody keeps writing; 0 is a minute.
+	// Timeout limits the removal if another process keeps writing; 0 is a minute.
 	Timeout time.Duration
-	// Trusted are owners of the tmpdir of the queue, as in MakeTmpdir.
+	// Trusted are owners of the queue's tmpdir, as in MakeTmpdir.
 	Trusted []int
 }
 
-// LeftError tells that a TMPDIR could not be removed completely.
+// LeftError is the error if a TMPDIR could not be removed completely.
 type LeftError struct {
 	Path  string
-	Names []string // some of what is left
-	Err   error    // why the first of them is
+	Names []string // some of the remaining entries
+	Err   error    // why the first of them remains
 }
 
 func (e *LeftError) Error() string {
@@ -50,16 +48,16 @@ func (e *LeftError) Error() string {
 // Unwrap returns the cause.
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// ErrNotOurs is returned for a path at which there is something else than the
-// directory that was made there. It has not been touched.
+// ErrNotOurs is the error if a path leads to something other than the directory that was created
+// there. It was not touched.
 var ErrNotOurs = errors.New("it is not the directory that was made for the job")
 
-// RemoveTmpdir removes the TMPDIR of a job with its contents, whatever the user
-// has done to them, and nothing else: no link is followed, no mount is entered.
-// It is no error if the directory is gone.
+// RemoveTmpdir removes the TMPDIR of a job with its contents, whatever the user has done to them.
+// It follows no link, enters no mount, and removes nothing outside. It is no error if the directory
+// no longer exists.
 //
-// The processes of the job should have ended. If somebody keeps writing all the
-// same, or something cannot be removed, the result is a *LeftError.
+// All processes of the job should have exited. If a process keeps writing until the timeout, or
+// something cannot be removed, the error is a *LeftError.
 func RemoveTmpdir(t Tmpdir, o RemoveOptions) error {
 	i := strings.LastIndexByte(t.Path, '/')
 	if !strings.HasPrefix(t.Path, "/") || !plainName(t.Path[i+1:]) {
@@ -76,9 +74,9 @@ func RemoveTmpdir(t Tmpdir, o RemoveOptions) error {
 	return removeTmpdir(parent, t.Path[i+1:], t, o)
 }
 
-// SweepTmpdir removes what a crash has left of a TMPDIR of which only the name
-// is known: directories of that name, with and without a random suffix, that
-// belong to the user, or to ourselves and so were not handed over yet.
+// SweepTmpdir removes a TMPDIR that a crash left behind and of which only the name is known. It
+// removes directories of that name, with and without a random suffix, that belong to the user, or
+// to the effective user because they were not handed over yet.
 func SweepTmpdir(queueTmpdir, name string, o RemoveOptions) error {
 	dir := strings.TrimRight(queueTmpdir, "/")
 	if !plainName(name) {
@@ -116,8 +114,8 @@ func SweepTmpdir(queueTmpdir, name string, o RemoveOptions) error {
 	return err
 }
 
-// RemoveAside removes what a process has left that was killed while it made a TMPDIR
-// without root: the empty directory aside. That there is none is no error.
+// RemoveAside removes the empty directory aside that is left if a process without root's rights was
+// killed while it made a TMPDIR. It is no error if there is none.
 func RemoveAside(queueTmpdir, aside string, o RemoveOptions) error {
 	path := strings.TrimRight(queueTmpdir, "/") + "/" + aside
 	if !plainName(aside) {
@@ -176,8 +174,8 @@ func removeTmpdir(parent int, name string, t Tmpdir, o RemoveOptions) error {
 	return &LeftError{Path: t.Path, Names: r.left(top), Err: err}
 }
 
-// whole empties the directory, and removes it if it is still where it was. The
-// user may move it (it is his): then only its contents go.
+// whole empties the directory, and removes it if it is still at its place. The user, who owns the
+// directory, may move it; then whole removes only its contents.
 func (r *remover) whole(parent int, name string, top int, t Tmpdir) error {
 	if err := r.emptyPath(top); err != nil {
 		return err
@@ -188,8 +186,8 @@ func (r *remover) whole(parent int, name string, top int, t Tmpdir) error {
 		return nil
 	}
 	if err == nil {
-		// Between the look and this only its owner can put another one here,
-		// and it is removed only if it is an empty directory.
+		// Between the check and this call only the owner can put another directory here, and rmdir
+		// removes it only if it is empty.
 		err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
 	}
 	if errors.Is(err, unix.ENOENT) {

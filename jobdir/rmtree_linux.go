@@ -9,54 +9,52 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// remover empties directories in which somebody else may be at work.
+// remover empties directories in which other processes may be working at the same time.
 //
-// It descends a few levels. What is nested deeper is moved up to where it
-// stopped and emptied there, so that no depth costs more descriptors or stack,
-// or needs a path that the kernel would not take. With a, b, c in each other:
+// It descends a few levels. It moves deeper directories up to the level at which it stopped, and
+// empties them there, so that no depth needs more descriptors or stack, or a path longer than the
+// kernel accepts. With nested directories a, b, c:
 //
-//	dir/a/b/c   unlink what is not a directory in a, move b to dir/.rm1, rmdir a
+//	dir/a/b/c   unlink everything but directories in a, move b to dir/.rm1, rmdir a
 //	dir/.rm1/c  move c to dir/.rm2, rmdir .rm1
 //	dir/.rm2    rmdir
 //
-// Every step works on a name in an open directory. Whatever is exchanged
-// meanwhile, a name is removed, moved or opened as what it is at that moment:
-// links are unlinked or moved, and not followed; a mount cannot be unlinked or
-// moved (EBUSY) and is not opened (RESOLVE_NO_XDEV). A directory that has been
-// opened was inside, wherever its owner moves it afterwards.
+// Every step uses a name in an open directory, and is safe even if another process replaces the
+// entry in the meantime: links are unlinked or moved, and never followed; a mount cannot be
+// unlinked or moved (EBUSY) and is not opened (RESOLVE_NO_XDEV). A directory that was opened was
+// inside at that time, wherever its owner moves it afterwards.
 type remover struct {
 	deadline time.Time
-	// chmod gives permissions back that the user has taken from directories.
-	// It is for an owner; root does not need it.
+	// chmod restores permissions that the user has removed from directories. An ordinary user needs
+	// this; root does not.
 	chmod bool
-	// owners of directories that may be emptied; nil is everybody. A name can
-	// be removed by the owner of the directory that it is in, so nothing goes
-	// that one of these could not have removed.
+	// owners are the owners of directories that may be emptied; nil means all. The owner of a
+	// directory can remove every name in it, so the remover deletes nothing that one of these users
+	// could not have deleted.
 	owners  []int
 	counter uint64
-	// levels is how deep it descends from now on: fewer than mostLevels after
-	// it was left without descriptors once.
+	// levels is the depth to which the remover descends. It drops below mostLevels if the process
+	// ran out of descriptors.
 	levels int
-	// moved and again tell that another pass may do more: something was moved
-	// up, or was exchanged while it was to be removed.
+	// moved and again say that another pass may remove more: an entry was moved up, or was replaced
+	// during its removal.
 	moved, again bool
-	// between is called between looking at an entry and acting on it; tests
-	// exchange the entry there.
+	// between is called between examining an entry and acting on it. Tests replace the entry there.
 	between func(step string, dir int, name string)
 }
 
-// mostLevels is how deep a remover descends, and mostNested how deep it goes
-// for directories that cannot be moved (to another subvolume or project).
+// mostLevels is the depth to which a remover descends. mostNested is the depth for directories that
+// cannot be moved, because they belong to another subvolume or project.
 const (
 	mostLevels = 16
 	mostNested = 32
 )
 
-// mostLeft is how many names an error lists.
+// mostLeft is the maximum number of names in an error.
 const mostLeft = 8
 
-// After so many passes over a directory that is still not empty there is a pause
-// after each.
+// After this number of passes over a directory that is still not empty, the remover pauses after
+// each pass.
 const (
 	manyPasses = 20
 	passPause  = 2 * time.Millisecond
@@ -74,8 +72,8 @@ func (r *remover) emptyPath(path int) error {
 	return r.empty(fd, 0)
 }
 
-// empty removes everything in a directory. It reads the directory again and
-// again, since it is written to meanwhile, by us if by nobody else.
+// empty removes everything in a directory. It reads the directory repeatedly, because entries are
+// added in the meantime: by the remover itself, and perhaps by other processes.
 func (r *remover) empty(base, level int) error {
 	buf := make([]byte, 8<<10)
 	for idle := 0; ; idle++ {
@@ -121,13 +119,13 @@ func (r *remover) empty(base, level int) error {
 		case removed == 0 && !r.again:
 			return first
 		case idle > manyPasses:
-			// Somebody keeps at it (NFS does so itself for an open file).
+			// Another process keeps adding entries. NFS itself does so for an open file.
 			time.Sleep(passPause)
 		}
 	}
 }
 
-// leftError names the files that are left, and the reason.
+// leftError names the remaining files and the reason.
 type leftError struct {
 	path string
 	err  error
@@ -136,7 +134,7 @@ type leftError struct {
 func (e *leftError) Error() string { return quote(e.path) + ": " + e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
-// leftIn puts the name of a directory before what is left in it.
+// leftIn prepends the name of a directory to the names in err.
 func leftIn(name string, err error) error {
 	if e, ok := errors.AsType[*leftError](err); ok {
 		return &leftError{name + "/" + e.path, e.err}
@@ -156,7 +154,7 @@ func (r *remover) remove(dir int, name string, level int) error {
 			if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) {
 				return err
 			}
-			// Two levels less leave the two descriptors that a directory takes.
+			// Two levels less free the two descriptors that a directory needs.
 			r.levels = min(r.levels, max(level-2, 0))
 			if level > r.levels {
 				return err
@@ -166,9 +164,8 @@ func (r *remover) remove(dir int, name string, level int) error {
 	})
 }
 
-// removeDir removes a directory after empty has emptied it. It is closed
-// before: a directory that is removed while it is open is more work for many
-// file systems.
+// removeDir empties a directory with empty, closes it and removes it. Many file systems need more
+// time to remove a directory that is still open.
 func (r *remover) removeDir(dir int, name string, empty func(fd int) error) error {
 	r.at("open", dir, name)
 	path, err := openBeneath(dir, name)
@@ -189,8 +186,8 @@ func (r *remover) removeDir(dir int, name string, empty func(fd int) error) erro
 	return r.exchanged(unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
 }
 
-// exchanged takes note that a directory was not one any more, or not empty any
-// more: the next pass has another look.
+// exchanged notes that an entry is no longer a directory, or no longer empty. The next pass
+// examines it again.
 func (r *remover) exchanged(err error) error {
 	if notADirectory(err) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
 		r.again = true
@@ -253,14 +250,14 @@ func (r *remover) moveUp(base, dir int, name string, level int) error {
 		return err
 	}
 	if r.owners != nil {
-		// What may not be emptied stays where people find it.
+		// A directory that may not be emptied stays where people can find it.
 		if err := r.mayEmpty(dir, name); err != nil {
 			return ignoreMissing(err)
 		}
 	}
 	r.at("move", dir, name)
 	if err = r.rename(dir, name, base); errors.Is(err, unix.EACCES) && r.chmod {
-		// To get another parent a directory must be writable for its owner.
+		// Moving a directory to another parent requires that its owner may write to it.
 		if path, e := openBeneath(dir, name); e == nil {
 			if fd, e := r.readable(path); e == nil {
 				unix.Close(fd)
@@ -280,8 +277,8 @@ func (r *remover) rename(dir int, name string, base int) error {
 		r.counter++
 		to := ".rm" + strconv.FormatUint(r.counter, 10)
 		err := retry(func() error { return unix.Renameat(dir, name, base, to) })
-		// A plain rename would replace an empty directory or, after an
-		// exchange, a file: all the same here, since everything goes.
+		// A plain rename can replace an empty directory or, if entries were exchanged, a file. That
+		// is harmless here, since everything is to be removed.
 		if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EISDIR) {
 			if time.Now().After(r.deadline) {
 				return errDeadline
@@ -295,8 +292,7 @@ func (r *remover) rename(dir int, name string, base int) error {
 	}
 }
 
-// readable opens the directory of an O_PATH descriptor for reading, if it may
-// be emptied.
+// readable opens the directory of an O_PATH descriptor for reading, if it may be emptied.
 func (r *remover) readable(path int) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(path, &st); err != nil {
@@ -307,9 +303,8 @@ func (r *remover) readable(path int) (int, error) {
 	}
 	if r.chmod && st.Mode&0o700 != 0o700 {
 		r.at("chmod", path, "")
-		// fchmod(2) refuses an O_PATH descriptor, and others cannot be had
-		// without permission. The link in /proc leads to the very directory,
-		// under whatever name it is by now.
+		// fchmod(2) refuses an O_PATH descriptor, and without permission no other descriptor can be
+		// opened. The link in /proc leads to exactly this directory, even if it was renamed.
 		if err := unix.Chmod("/proc/self/fd/"+itoa(path), st.Mode&0o7777|0o700); err != nil {
 			return -1, err
 		}
@@ -332,7 +327,7 @@ func (r *remover) mayEmpty(dir int, name string) error {
 	return r.check(&st)
 }
 
-// left names some of what is in a directory.
+// left returns some names in a directory.
 func (r *remover) left(path int) []string {
 	names, err := list(path)
 	if err != nil {
@@ -350,12 +345,12 @@ func (r *remover) left(path int) []string {
 	return first
 }
 
-// unlinkAny removes an entry of any kind but a directory that is not empty:
-// for that full is true. An entry that is gone is removed.
+// unlinkAny removes an entry of any type except a directory that is not empty, for which full is
+// true. It is no error if the entry does not exist.
 func unlinkAny(dir int, name string) (full bool, err error) {
 	err = unix.Unlinkat(dir, name, 0)
-	// EISDIR is Linux's answer for a directory. EPERM is that of POSIX, and
-	// also the one for immutable files and in sticky directories.
+	// Linux returns EISDIR for a directory, POSIX specifies EPERM. EPERM also occurs for immutable
+	// files and in sticky directories.
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		return false, ignoreMissing(err)
 	}
@@ -368,8 +363,7 @@ func unlinkAny(dir int, name string) (full bool, err error) {
 	return false, ignoreMissing(err)
 }
 
-// notADirectory reports whether a directory could not be opened since the name
-// is something else.
+// notADirectory reports whether opening a directory failed because the entry is something else.
 func notADirectory(err error) bool {
 	return errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
 }

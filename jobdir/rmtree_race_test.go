@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childWriter is a process of a job that does not end: it writes into TMPDIR,
-// moves directories in it about, and exchanges them for links to elsewhere. It
-// follows no link itself: what changes outside is not its work.
+// childWriter is a process of a job that does not exit. It writes into TMPDIR, moves directories
+// around, and replaces them with links to places outside. It follows no link itself, so it is not
+// the cause of changes outside.
 func childWriter() {
 	outside := os.Getenv("OUTSIDE")
 	targets := []string{outside, outside + "/root", outside + "/alice", outside + "/own", outside + "/alice/sub", "/", ".."}
@@ -46,7 +46,7 @@ func childWriter() {
 				touch(tmp, some("f", 10))
 			case 3:
 				_ = unix.Symlinkat(target, tmp, "link")
-			case 4: // in one step: a link where a directory was
+			case 4: // replaces a directory by a link, in one step
 				_ = unix.Renameat2(tmp, "link", tmp, d, unix.RENAME_EXCHANGE)
 			case 5:
 				_ = unix.Symlinkat(target, sub, "link")
@@ -130,8 +130,8 @@ func TestRemoveUnderAttack(t *testing.T) {
 	verify()
 }
 
-// Somebody who makes files faster than they are removed keeps nobody busy for
-// ever, and is told of.
+// If a process makes files faster than they are removed, the removal stops after its timeout with
+// an error.
 func TestRemoveHasAnEnd(t *testing.T) {
 	base := publicDir(t, 0o777|os.ModeSticky)
 	tmp := makeTmp(t, base, "x")
@@ -153,7 +153,7 @@ func TestRemoveHasAnEnd(t *testing.T) {
 		})
 	}()
 	deadline := time.Now().Add(20 * time.Second)
-	for { // it may well succeed in between
+	for { // the removal may succeed between two attempts
 		start := time.Now()
 		err := RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user(), Timeout: 20 * time.Millisecond})
 		if took := time.Since(start); took > time.Minute {
@@ -176,8 +176,8 @@ func TestRemoveHasAnEnd(t *testing.T) {
 	must(t, RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user()}))
 }
 
-// The entry is exchanged just when that hurts: after it was seen to be a
-// directory, and before something is done to it.
+// The entry is replaced at the worst moment: after it was found to be a directory, and before the
+// remover acts on it.
 func TestRemoveExchangedEntries(t *testing.T) {
 	outside, verify := guarded(t)
 	own := outside + "/own"
@@ -203,7 +203,7 @@ func TestRemoveExchangedEntries(t *testing.T) {
 					if exchanged++; exchanged > 3*depth {
 						return
 					}
-					if name == "" { // the directory that dir is
+					if name == "" { // the directory dir itself
 						dir, name = unix.AT_FDCWD, tmp.Path+"/directory"
 					}
 					err := unix.Renameat(dir, name, unix.AT_FDCWD, fmt.Sprintf("%s/%d", aside, exchanged))
@@ -230,7 +230,7 @@ func TestRemoveExchangedEntries(t *testing.T) {
 	}
 }
 
-// As far as the user has the right, no other is needed.
+// An ordinary user removes everything that the user has the right to remove, without root.
 func TestRemoveAsUserAlone(t *testing.T) {
 	base := publicDir(t, 0o777|os.ModeSticky)
 	tmp := makeTmp(t, base, "x")

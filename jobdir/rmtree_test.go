@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asUser is as, but also works for an ordinary user.
+// asUser is like as, and also works without root.
 func asUser(t testing.TB, f func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -25,8 +25,8 @@ func asUser(t testing.TB, f func()) {
 	}
 }
 
-// guarded is a directory outside, full of things that a user could reach from
-// a TMPDIR by links. verify looks for changes.
+// guarded returns a directory outside, full of entries that a user could reach from a TMPDIR
+// through links. verify fails the test if they have changed.
 func guarded(t testing.TB) (dir string, verify func()) {
 	dir = publicDir(t, 0o755)
 	want := map[string]string{}
@@ -135,7 +135,7 @@ func TestRemoveEverything(t *testing.T) {
 	verify()
 }
 
-// deep makes directories in each other, deeper than any path can be.
+// deep makes nested directories, deeper than any path can be.
 func deep(t testing.TB, dir string, depth int) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	must(t, err)
@@ -177,7 +177,7 @@ func TestRemoveDeep(t *testing.T) {
 	}
 }
 
-// leaveDescriptors takes all descriptors but a few until release is called.
+// leaveDescriptors occupies all but free descriptors until release is called.
 func leaveDescriptors(t testing.TB, free int) (release func()) {
 	t.Helper()
 	var was unix.Rlimit
@@ -204,8 +204,7 @@ func leaveDescriptors(t testing.TB, free int) (release func()) {
 	}
 }
 
-// What belongs to somebody else may have been moved here by its neighbour, who
-// could not remove it.
+// A user may have moved directories of another user here without having the right to remove them.
 func TestRemoveLeavesWhatUserCouldNotRemove(t *testing.T) {
 	needRoot(t)
 	base := publicDir(t, 0o777|os.ModeSticky)

@@ -17,9 +17,8 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// description draws any description that the config file can carry. Words that
-// stand for nothing are no values, and the two paths that have a substitute are
-// never empty.
+// description generates any description that the config file can represent. It excludes words that
+// mean "no value", and the two paths that have a default are never empty.
 func description() *rapid.Generator[*job.Description] {
 	line := rapid.StringMatching(`[^\n\x00]*`)
 	filled := rapid.StringMatching(`[^\n\x00]+`)
@@ -246,7 +245,7 @@ func TestEnvironmentErrors(t *testing.T) {
 	}
 }
 
-// The numbers stand in usage files of 8.1.9.
+// The numbers are from usage files of 8.1.9.
 func TestWaitStatus(t *testing.T) {
 	for want, w := range map[WaitStatus]WaitStatus{
 		1:       Exited(0),
@@ -311,8 +310,8 @@ func TestUsageOfOthers(t *testing.T) {
 	}
 }
 
-// TestEditedUsage is what an epilog has done to the file, by an editor or by lines at its end:
-// it counts, as it does for the original's execd.
+// TestEditedUsage checks that changes that an epilog makes to the file count, as in the original's
+// execd: with an editor, or by appending lines.
 func TestEditedUsage(t *testing.T) {
 	start := time.Unix(1000, 250_000_000)
 	file := string(FormatUsage(NewUsage(0, &syscall.Rusage{Maxrss: 5}, start, start.Add(2500*time.Millisecond))))

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modeScript: the owner of a script reads and executes it, nobody else
-// sees it. The original's scripts can be read by everybody on the host.
+// modeScript lets only the owner of a script read and execute it. Everybody on the host can read
+// the original's scripts.
 const modeScript = 0o500
 
-// aclAttribute is the access control list of a file (acl(5)).
+// aclAttribute is the extended attribute of a file's access control list (acl(5)).
 const aclAttribute = "system.posix_acl_access"
 
-// scriptACL returns the list of a script: besides its owner, one user reads and executes it. The
-// format is that of the kernel (linux/posix_acl_xattr.h): a version, and a tag, permissions and an
-// id for each entry, as little endian.
+// scriptACL returns the access control list of a script: besides its owner, one user may read and
+// execute it. The format is the kernel's (linux/posix_acl_xattr.h): a version, and a tag,
+// permissions and an ID for each entry, in little endian.
 func scriptACL(uid int) []byte {
 	const owner, user, group, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
 	const nothing, nobody = 0, 1<<32 - 1
@@ -33,8 +33,8 @@ func scriptACL(uid int) []byte {
 	return b
 }
 
-// give lets a user read and execute a script. The file stays root's: its owner could write to it, and
-// fill the file system of the spool area for everybody. Only where the file system has no access
+// give lets a user read and execute a script. The file remains root's: an owner could write to it,
+// and fill the file system of the spool area for everybody. Only on a file system without access
 // control lists the user becomes the owner.
 func give(fd, uid, gid int) error {
 	err := unix.Fsetxattr(fd, aclAttribute, scriptACL(uid), 0)
@@ -44,7 +44,7 @@ func give(fd, uid, gid int) error {
 	return err
 }
 
-// isGiven reports whether a script is for a user.
+// isGiven reports whether a user may execute a script by ownership or access control list.
 func isGiven(fd int, st *unix.Stat_t, uid int) bool {
 	if int(st.Uid) == uid {
 		return true
@@ -55,12 +55,13 @@ func isGiven(fd int, st *unix.Stat_t, uid int) bool {
 	return st.Uid == 0 && err == nil && bytes.Equal(got[:n], want)
 }
 
-// WriteScript stores the script of a job, of any content, for a user, and
-// returns its path. Array tasks share the script of their job: whoever comes
-// second gets ErrExists, and finds a script that is complete.
+// WriteScript stores the script of a job, of any content, for a user, and returns its path. Array
+// tasks share the script of their job: if it exists, the error is ErrExists, and the existing
+// script is complete.
 //
-// Its user can read and execute it, and not write to it: shells read it while it runs. The gid counts
-// only on file systems without access control lists, where the file becomes the user's.
+// The user can read and execute the script, and not write to it: shells read a script while it
+// runs. gid is used only on file systems without access control lists, where the file becomes the
+// user's.
 func (s *Spool) WriteScript(job int, data []byte, uid, gid int) (path string, err error) {
 	path = s.ScriptPath(job)
 	if job < 1 {
@@ -95,7 +96,7 @@ func (s *Spool) writeScript(name string, data []byte, uid, gid int) error {
 		err = s.step("script link")
 	}
 	if err == nil {
-		// link(2) does not replace what is there, unlike rename(2).
+		// Unlike rename(2), link(2) does not replace an existing file.
 		if temp == "" {
 			err = unix.Linkat(unix.AT_FDCWD, "/proc/self/fd/"+itoa(fd), s.scripts, name, unix.AT_SYMLINK_FOLLOW)
 		} else {
@@ -108,15 +109,15 @@ func (s *Spool) writeScript(name string, data []byte, uid, gid int) error {
 	return err
 }
 
-// fillScript makes a script without its name, and opens it for reading. It has another
-// name where none is not possible.
+// fillScript makes a script without a name, and opens it for reading. If the file system does not
+// support that, the script has a temporary name.
 //
-// Nothing is forked meanwhile: a child that has the file open for writing until it
-// executes its program would keep the job from executing it (execve(2), ETXTBSY).
+// No process is forked during this time: a child that inherits the file open for writing would
+// prevent the job from executing it, until the child executes its own program (execve(2), ETXTBSY).
 func (s *Spool) fillScript(name string, data []byte) (fd int, temp string, err error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	// Without a name it is gone when we are, until it is complete.
+	// The kernel removes a file without a name if this process dies before the script is complete.
 	w, err := openat(s.scripts, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, modePrivate)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) { // NFS; before Linux 3.11
 		w, temp, err = s.tempScript(name)
@@ -128,12 +129,12 @@ func (s *Spool) fillScript(name string, data []byte) (fd int, temp string, err e
 	if err := fill(w, data, modeScript, false); err != nil {
 		return -1, temp, err
 	}
-	// Our own descriptor: there is no other way to a file without a name.
+	// The path of the descriptor: a file without a name cannot be opened in any other way.
 	fd, err = openat(unix.AT_FDCWD, "/proc/self/fd/"+itoa(w), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	return fd, temp, err
 }
 
-// tempScript makes a file for a script under another name.
+// tempScript makes a file for a script under a temporary name.
 func (s *Spool) tempScript(name string) (fd int, temp string, err error) {
 	suffix, err := randomSuffix()
 	if err != nil {
@@ -147,8 +148,8 @@ func (s *Spool) tempScript(name string) (fd int, temp string, err error) {
 	return fd, temp, err
 }
 
-// HasScript reports whether the script of a job is there with this content, and, as
-// root can tell, for this user.
+// HasScript reports whether the script of a job exists with this content and, if this process is
+// root, whether it belongs to this user.
 func (s *Spool) HasScript(job int, data []byte, uid int) (bool, error) {
 	fd, err := openat(s.scripts, itoa(job), unix.O_RDONLY|openFlags, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
@@ -173,8 +174,8 @@ func (s *Spool) HasScript(job int, data []byte, uid int) (bool, error) {
 	return string(b) == string(data), nil
 }
 
-// RemoveScript removes the script of a job, if there is one. Processes that
-// execute it keep it.
+// RemoveScript removes the script of a job. It is no error if there is none. Processes that already
+// execute it are unaffected.
 func (s *Spool) RemoveScript(job int) error {
 	if err := unix.Unlinkat(s.scripts, itoa(job), 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return &Error{"remove script", s.ScriptPath(job), err}

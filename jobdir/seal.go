@@ -12,13 +12,14 @@ type File struct {
 	Data []byte
 }
 
-// mostSealed is the size of files above which they are brought to the disk one by one.
+// mostSealed is the size in bytes of the files above which each file is written to the disk by
+// itself.
 const mostSealed = 1 << 20
 
-// seal returns the content of the file "start": a record of one line, and behind that what other
-// files of the directory have, and a checksum. It is the only one of them that is brought to
-// the disk before a start is acknowledged, at the cost of one: with the power the others may
-// go, and are then made of it again.
+// seal returns the content of the file "start": a record of one line, followed by the contents of
+// other files of the directory, and a checksum. Only this file is written to the disk before a
+// start is acknowledged, which costs a single sync. A power loss may destroy the other files;
+// Restore then rebuilds them from this one.
 //
 //	RECORD
 //	file NAME SIZE
@@ -26,7 +27,7 @@ const mostSealed = 1 << 20
 //	...
 //	end CHECKSUM
 func seal(record []byte, files []File) []byte {
-	const line = 64 // is more than what stands before a file, or behind all
+	const line = 64 // exceeds the length of a line before a file or at the end
 	size := len(record) + line
 	for _, f := range files {
 		size += len(f.Name) + len(f.Data) + line
@@ -42,7 +43,7 @@ func seal(record []byte, files []File) []byte {
 	return b.Bytes()
 }
 
-// checksum is FNV-1a. That of package hash would be in the supervisor as well.
+// checksum is FNV-1a. Importing package hash would make the supervisor larger.
 func checksum(b []byte) uint64 {
 	sum := uint64(14695981039346656037)
 	for _, c := range b {
@@ -51,8 +52,8 @@ func checksum(b []byte) uint64 {
 	return sum
 }
 
-// unseal takes apart what seal has made. A record without files is one by itself, as of an
-// older version; ok is false for what seal has not made.
+// unseal parses the result of seal. A record without files, as in an older version, is valid by
+// itself. ok is false for any other text.
 func unseal(text []byte) (record []byte, files []File, ok bool) {
 	at := bytes.IndexByte(text, '\n') + 1
 	if at == 0 || at == len(text) {
@@ -83,9 +84,9 @@ func unseal(text []byte) (record []byte, files []File, ok bool) {
 	return record, nil, false
 }
 
-// Start reads the file "start": what whoever ordered the start has written, and what was
-// brought to the disk with it of other files. Restore makes these again.
-// errors.Is(err, fs.ErrNotExist) tells that there is none.
+// Start reads the file "start": the record of the program that ordered the start, and the contents
+// of other files that were written to the disk with it, for Restore. If there is no such file,
+// errors.Is(err, fs.ErrNotExist) holds.
 func (d *Dir) Start() (record []byte, files []File, err error) {
 	text, err := d.ReadFile(FileStart)
 	if err != nil {
@@ -98,9 +99,9 @@ func (d *Dir) Start() (record []byte, files []File, err error) {
 	return record, files, nil
 }
 
-// Restore makes files of a directory as Start has told them: after a power loss, when those
-// that are there may be of any content, or of none. One that is as it was is left alone: the
-// disk may be full. The config comes last.
+// Restore rewrites files of a directory with the contents that Start has returned. After a power
+// loss the existing files may have any content, or be missing. Restore leaves an unchanged file
+// alone, because the disk may be full. It writes the config last.
 func (d *Dir) Restore(files []File) error {
 	for _, f := range files {
 		if b, err := d.read(f.Name); err == nil && bytes.Equal(b, f.Data) {

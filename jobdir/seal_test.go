@@ -48,8 +48,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestStartHasAll: of a job that was accepted one file is certain to be on the disk, and all
-// others can be made of it.
+// TestStartHasAll checks that all files of an accepted job can be rebuilt from the file "start",
+// the only one that is certainly on the disk.
 func TestStartHasAll(t *testing.T) {
 	s := newSpool(t)
 	d := simple(job.ID{Job: 7})
@@ -86,7 +86,7 @@ func TestStartHasAll(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// A directory that was about to be removed is not made again.
+	// A directory whose removal has begun is not restored.
 	s.fault = func(step string) error {
 		if step == "remove the rest" {
 			return errors.New("the power is gone")

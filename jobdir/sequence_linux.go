@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LastJobID is the largest number of a job; after it comes 1 again.
+// LastJobID is the largest job number; the next one after it is 1.
 const LastJobID = 9999999
 
-// NextJobID gives out a job number: one that no process has got from this area
-// before (until they start again after LastJobID), and that no job of the area
-// has. What has been given out is on the disk before it is returned.
+// NextJobID returns a new job number: one that no process has obtained from this area before (until
+// the numbers start again after LastJobID), and that no job of the area has. The number is on the
+// disk before NextJobID returns.
 func (s *Spool) NextJobID() (int, error) {
 	n, err := s.nextJobID()
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *Spool) NextJobID() (int, error) {
 }
 
 func (s *Spool) nextJobID() (int, error) {
-	// The file is replaced each time, so the lock is on the directory.
+	// Each call replaces the file, so the lock is on the directory.
 	lock, err := exclusive(s.root)
 	if err != nil {
 		return 0, err
@@ -57,9 +57,8 @@ func (s *Spool) nextJobID() (int, error) {
 	return 0, errors.New("all are in use")
 }
 
-// used reports whether a number has a script or a directory. A directory of an
-// array job without a task 1 is not found; making its directory twice is
-// refused by Create.
+// used reports whether a script or a directory has this job number. It does not find the directory
+// of an array job without a task 1, but Create refuses to create that directory again.
 func (s *Spool) used(n int) (bool, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(s.scripts, itoa(n), &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -72,10 +71,10 @@ func (s *Spool) used(n int) (bool, error) {
 	return err == nil, err
 }
 
-// LockJobs keeps others who call it out until unlock is called, or this process
-// dies: what a job is given in view of those that have a directory must not be
-// given to another before it has one itself. Calling it again before unlock
-// would wait for ever.
+// LockJobs blocks other callers until unlock is called or this process dies. It is for the
+// assignment of resources: after a caller has read the directories of other jobs, no other process
+// must assign the same resource before the new job has its directory. A second call before unlock
+// blocks forever.
 func (s *Spool) LockJobs() (unlock func(), err error) {
 	lock, err := exclusive(s.active)
 	if err != nil {
@@ -84,9 +83,9 @@ func (s *Spool) LockJobs() (unlock func(), err error) {
 	return func() { unix.Close(lock) }, nil
 }
 
-// exclusive waits until nobody else has the lock on a directory. The lock is one
-// of the open file description: a descriptor of its own keeps threads of this
-// process apart, too, and closing it is unlocking it.
+// exclusive waits for the exclusive lock on a directory. The lock belongs to the open file
+// description: each call opens its own descriptor, so that the lock also separates threads of this
+// process. Closing the descriptor releases the lock.
 func exclusive(dir int) (lock int, err error) {
 	if lock, err = reopen(dir); err != nil {
 		return -1, err

@@ -12,39 +12,37 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Directories and files of a spool area. The names are the original's; its
-// jobseqnum is kept by the master.
+// Directories and files of a spool area, with the original's names. In the original the master
+// keeps jobseqnum.
 const (
 	dirActiveJobs = "active_jobs"
 	dirJobScripts = "job_scripts"
 	fileSequence  = "jobseqnum"
 )
 
-// Spool is an open spool area: what is on disk for all jobs of a host.
+// Spool is an open spool area: the files of all jobs of a host.
 //
-//	active_jobs/<job>.<task>/   a Dir, mode 0755
-//	job_scripts/<job>           a script, mode 0500, of the owner of the job
-//	jobseqnum                   the last job number that was given out
+//		active_jobs/<job>.<task>/   a Dir, mode 0755
+//	   job_scripts/<job>           a script, mode 0500, which the owner of the job may execute
+//		jobseqnum                   the last job number that was given out
 //
-// The area belongs to whoever runs the daemon. Several processes may use one at
-// the same time.
+// The area belongs to the user who runs the daemon. Several processes may use it at the same time.
 type Spool struct {
 	path                  string
 	dir                   *Dir
-	root, active, scripts int    // root is that of dir
+	root, active, scripts int    // root is the descriptor of dir
 	jobs                  shared // syncs of active
-	// fault is called before each step that changes something; tests make it
-	// fail or kill the process there.
+	// fault is called before each step that changes something. Tests return an error or kill the
+	// process there.
 	fault func(step string) error
 }
 
-// OpenSpool opens a spool area, and makes it if it is missing. It refuses one
-// that belongs to a stranger or that others may write to, and one below a
-// directory that they could exchange. The path must be absolute: it is part of
-// what jobs are told.
+// OpenSpool opens a spool area, and creates it if it is missing. It refuses an area whose owner is
+// not trusted or to which others may write, and an area below a directory that others could
+// replace. The path must be absolute, because jobs get it in their environment.
 //
-// A user's own area is closed to others. That of root is not: users must get
-// at their scripts.
+// An ordinary user's area is closed to others. Root's area is open, because users must reach their
+// scripts.
 func OpenSpool(path string) (*Spool, error) {
 	mode := uint32(modeDir)
 	if unix.Geteuid() != 0 {
@@ -81,8 +79,9 @@ func OpenSpool(path string) (*Spool, error) {
 	return s, nil
 }
 
-// keepOthersOut takes the right to read, and so to lock, the directories of the spool area from
-// others than its owner: an earlier version may have made them, or an administrator.
+// keepOthersOut removes the right to read, and so to lock, the directories of the spool area from
+// users other than the owner. An earlier version or an administrator may have created them with
+// that right.
 func (s *Spool) keepOthersOut() error {
 	for _, fd := range []int{s.root, s.active, s.scripts} {
 		var st unix.Stat_t
@@ -97,11 +96,11 @@ func (s *Spool) keepOthersOut() error {
 	return nil
 }
 
-// spreadOut asks an ext4 without a journal to spread the directories that will be made in
-// this one over the disk (chattr(1), T): jobs have nothing to do with each other. Else their
-// files come where those were that have been removed a moment ago, whose inodes such a file
-// system leaves alone for a minute, and goes over all of them for each new file. It is a
-// hint: where it is not taken nothing is lost.
+// spreadOut asks an ext4 file system without a journal to spread the directories that are created
+// in this one over the disk (chattr(1), T), since jobs are independent of each other. Otherwise it
+// places new files near those just removed. Such a file system does not reuse their inodes for a
+// minute, and checks all of them for each new file. This is a hint: if the file system ignores it,
+// nothing is lost.
 func spreadOut(fd int) {
 	if !withoutJournal(fd) {
 		return
@@ -113,7 +112,7 @@ func spreadOut(fd int) {
 	}
 }
 
-// withoutJournal reports whether a file is on an ext4 that is known to have no journal.
+// withoutJournal reports whether a file is on an ext4 file system that certainly has no journal.
 func withoutJournal(fd int) bool {
 	var fs unix.Statfs_t
 	var st unix.Stat_t
@@ -127,7 +126,7 @@ func withoutJournal(fd int) bool {
 	}
 	name := string(link[:n])
 	name = name[strings.LastIndexByte(name, '/')+1:]
-	// The inode of a journal that is in the file system itself has always the number 8.
+	// A journal inside the file system itself always has inode number 8.
 	return unix.Access("/proc/fs/ext4/"+name, unix.F_OK) == nil && errors.Is(unix.Access("/proc/fs/jbd2/"+name+"-8", unix.F_OK), unix.ENOENT)
 }
 
@@ -142,7 +141,7 @@ func (s *Spool) subdirectory(name string) (int, error) {
 		return -1, err
 	}
 	if made {
-		err = unix.Fchmod(fd, modeDir) // whatever the umask is
+		err = unix.Fchmod(fd, modeDir) // independent of the umask
 	}
 	if err == nil {
 		err = checkDir(fd, nil)
@@ -168,18 +167,18 @@ func (s *Spool) Close() {
 	}
 }
 
-// Dir returns the directory of the area itself, for files of whoever runs it. It is
-// closed with the area, and not by itself.
+// Dir returns the directory of the area itself, for files of the daemon. Closing the Spool closes
+// it; do not close it separately.
 func (s *Spool) Dir() *Dir { return s.dir }
 
 // Path returns the absolute path of the area.
 func (s *Spool) Path() string { return s.path }
 
-// JobPath returns the absolute path of the directory of a job, whether it exists or
-// not: SGE_JOB_SPOOL_DIR.
+// JobPath returns the absolute path of a job's directory, SGE_JOB_SPOOL_DIR, whether it exists or
+// not.
 func (s *Spool) JobPath(id job.ID) string { return s.path + "/" + dirActiveJobs + "/" + DirName(id) }
 
-// ScriptPath returns the absolute path of the script of a job.
+// ScriptPath returns the absolute path of a job's script.
 func (s *Spool) ScriptPath(job int) string { return s.path + "/" + dirJobScripts + "/" + itoa(job) }
 
 // Open opens the directory of a job.
@@ -192,7 +191,8 @@ func (s *Spool) Open(id job.ID) (*Dir, error) {
 	return openDirAt(parent, name, s.JobPath(id), nil)
 }
 
-// parent returns the descriptor of the directory in which that of a job is.
+// parent returns the descriptor of the directory that contains the job's directory, and the name in
+// it.
 func (s *Spool) parent(id job.ID) (fd int, name string, err error) {
 	if id.Job < 1 || id.Task < 0 {
 		return -1, "", &Error{"use the directory of job", id.String(), errors.New("the job number must be at least 1, and the task number at least 0")}
@@ -217,9 +217,8 @@ func (s *Spool) release(fd int) {
 	}
 }
 
-// Jobs lists the jobs that have a directory, in the order of their numbers; a
-// job of a parallel job's task is not among them (see PETasks). Directories of
-// previous runs that have been kept, and foreign names, are left out.
+// Jobs lists the jobs that have a directory, sorted by number. It omits tasks of parallel jobs (see
+// PETasks), directories kept from previous runs, and unknown names.
 func (s *Spool) Jobs() ([]job.ID, error) {
 	names, err := list(s.active)
 	if err != nil {
@@ -264,7 +263,7 @@ func (d *Dir) PETasks() ([]string, error) {
 	return names, nil
 }
 
-// positive reads a number of at least 1; 0 is for everything else.
+// positive parses a number of at least 1; it returns 0 for any other text.
 func positive(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || itoa(n) != s {
@@ -273,8 +272,8 @@ func positive(s string) int {
 	return n
 }
 
-// list returns the names in a directory. It opens it again, for a position of
-// its own.
+// list returns the names in a directory. It opens the directory again, to have its own read
+// position.
 func list(fd int) ([]string, error) {
 	fd, err := reopen(fd)
 	if err != nil {
@@ -300,7 +299,7 @@ func readDirent(fd int, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// step returns a place at which a test may interrupt.
+// step marks a place at which a test may interrupt.
 func (s *Spool) step(name string) error {
 	failpoint.AtOf("jobdir", name)
 	if s.fault == nil {

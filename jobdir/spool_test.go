@@ -19,7 +19,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestMain is also what tests start as another process.
+// TestMain also runs the child processes of tests.
 func TestMain(m *testing.M) {
 	switch os.Getenv("JOBDIR_TEST_CHILD") {
 	case "":
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(3)
 }
 
-// child starts this test binary as another process.
+// child returns a command that runs this test binary as another process.
 func child(kind string, env ...string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), append(env, "JOBDIR_TEST_CHILD="+kind)...)
@@ -44,7 +44,8 @@ func child(kind string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// An ext4 without a journal is asked to spread the directories of jobs, and no other.
+// TestJobsAreSpreadOut checks that only the directory of jobs gets the flag, and only on an ext4
+// file system without a journal.
 func TestJobsAreSpreadOut(t *testing.T) {
 	s := newSpool(t)
 	flags, err := unix.IoctlGetInt(s.active, unix.FS_IOC_GETFLAGS)
@@ -152,7 +153,7 @@ func TestKeepFormerRuns(t *testing.T) {
 	}
 }
 
-// An unusable description is refused before anything is made.
+// An invalid description is refused before anything is created.
 func TestNothingIsMadeForBadDescription(t *testing.T) {
 	s := newSpool(t)
 	for name, change := range map[string]func(d *job.Description){
@@ -177,7 +178,7 @@ func TestNothingIsMadeForBadDescription(t *testing.T) {
 	}
 }
 
-// createSteps are the steps of Create, in their order.
+// createSteps lists the steps of Create, in order.
 var createSteps = []string{"mkdir", FileEnvironment, FileArguments, FilePEHosts, FileConfig, "sync"}
 
 func TestFailureWhileCreatingLeavesNothing(t *testing.T) {
@@ -202,7 +203,7 @@ func TestFailureWhileCreatingLeavesNothing(t *testing.T) {
 	}
 }
 
-// childCreate makes the directory of job 1 and kills itself at a step.
+// childCreate creates the directory of job 1 and kills itself at a step.
 func childCreate() {
 	s, err := OpenSpool(os.Getenv("SPOOL"))
 	if err != nil {
@@ -341,7 +342,7 @@ func TestSpoolThroughLinkOfAdministrator(t *testing.T) {
 	}
 }
 
-// childNumbers takes ten numbers and prints them.
+// childNumbers takes ten job numbers and prints them.
 func childNumbers() {
 	s, err := OpenSpool(os.Getenv("SPOOL"))
 	if err != nil {
@@ -364,7 +365,7 @@ func TestJobNumbers(t *testing.T) {
 	if n, err := s.NextJobID(); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	// Goroutines and processes at the same time: nobody gets one twice.
+	// Goroutines and processes run concurrently: each number is given out once.
 	var mu sync.Mutex
 	seen := map[string]int{"1": 1}
 	count := func(n string) {
@@ -501,7 +502,7 @@ func TestScript(t *testing.T) {
 	if exists(path) {
 		t.Error("the script is still there")
 	}
-	// What somebody has planted is not followed.
+	// A planted link is not followed.
 	must(t, os.Symlink("/etc/passwd", path))
 	if _, err := s.WriteScript(5, nil, uid, gid); !errors.Is(err, ErrExists) {
 		t.Error(err)
@@ -518,7 +519,7 @@ func hasACLs(t *testing.T) bool {
 	return err == nil
 }
 
-// A script can be executed as soon as it is there, also while others are started.
+// A script can be executed as soon as it exists, even while other processes are started.
 func TestScriptIsNotBusy(t *testing.T) {
 	s := newSpool(t)
 	stop := make(chan struct{})
@@ -552,7 +553,7 @@ func TestScriptIsNotBusy(t *testing.T) {
 	wg.Wait()
 }
 
-// childLock locks the jobs and keeps the lock.
+// childLock calls LockJobs and keeps the lock.
 func childLock() {
 	s, err := OpenSpool(os.Getenv("SPOOL"))
 	if err == nil {
@@ -566,8 +567,8 @@ func childLock() {
 	os.Exit(0)
 }
 
-// The lock dies with the process that has it, however that ends; taking a job
-// number goes on meanwhile.
+// The kernel releases the lock when its process exits in any way. Meanwhile NextJobID does not wait
+// for the lock.
 func TestLockJobs(t *testing.T) {
 	s := newSpool(t)
 	c := child("lock", "SPOOL="+s.Path())

@@ -10,10 +10,9 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Description reads what the directory says about its job: config, environment
-// and, if there is one, the file of arguments. ErrIncomplete tells that the
-// directory was never finished. When its shepherd has begun, procedures of the
-// site may have edited the environment.
+// Description reads the job's description from the directory: from config, environment and, if
+// there is one, the file of arguments. If the directory was never finished, the error is
+// ErrIncomplete. Once the shepherd runs, procedures of the site may have edited the environment.
 func (d *Dir) Description() (*job.Description, error) {
 	config, err := d.ReadFile(FileConfig)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +29,7 @@ func (d *Dir) Description() (*job.Description, error) {
 	switch {
 	case err == nil:
 		err = ParseArguments(d.file(FileArguments), args, desc)
-	case errors.Is(err, fs.ErrNotExist): // made by the original's daemon
+	case errors.Is(err, fs.ErrNotExist): // created by the original's daemon
 		err = nil
 	}
 	if err != nil {
@@ -52,14 +51,13 @@ func (d *Dir) Description() (*job.Description, error) {
 	return desc, nil
 }
 
-// WriteNumber writes a file of one number: pid, job_pid, addgrpid, signal,
-// checkpointed.
+// WriteNumber writes a file that contains one number: pid, job_pid, addgrpid, signal, checkpointed.
 func (d *Dir) WriteNumber(name string, n int) error {
 	return d.WriteFile(name, []byte(itoa(n)+"\n"))
 }
 
-// ReadNumber reads a file of one number. errors.Is(err, fs.ErrNotExist) tells
-// that there is none.
+// ReadNumber reads a file that contains one number. If there is no such file, errors.Is(err,
+// fs.ErrNotExist) holds.
 func (d *Dir) ReadNumber(name string) (int, error) {
 	b, err := d.ReadFile(name)
 	if err != nil {
@@ -72,12 +70,12 @@ func (d *Dir) ReadNumber(name string) (int, error) {
 	return n, nil
 }
 
-// AddExitStatus adds a number to exit_status. The first one counts: it is what
-// the shepherd reports as "failed".
+// AddExitStatus appends a number to exit_status. Only the first number counts: the field "failed"
+// of the shepherd's report.
 func (d *Dir) AddExitStatus(n int) error { return d.Append(FileExitStatus, itoa(n)+"\n") }
 
-// ExitStatus returns the first number of exit_status. done is false while there is
-// none, be it that the file is missing or that it is empty.
+// ExitStatus returns the first number of exit_status. done is false while there is none, because
+// the file is missing or empty.
 func (d *Dir) ExitStatus() (n int, done bool, err error) {
 	b, err := d.ReadFile(FileExitStatus)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(b) == 0) {
@@ -93,13 +91,14 @@ func (d *Dir) ExitStatus() (n int, done bool, err error) {
 	return n, true, nil
 }
 
-// AddError adds a line to the file error, with the time and the process that it is of.
+// AddError appends a line to the file error, with the time, the effective user ID and the process
+// ID.
 func (d *Dir) AddError(now time.Time, euid, pid int, text string) error {
 	return d.Append(FileError, RecordLine(now, euid, pid, text))
 }
 
-// FirstError returns the first line of the file error: its stamp, "MM/DD/YYYY HH:MM:SS [euid:pid]: ",
-// and its text. Both are empty without such a line.
+// FirstError returns the prefix ("MM/DD/YYYY HH:MM:SS [euid:pid]: ") and the text of the first line
+// of the file error. Both are empty if there is no line.
 func (d *Dir) FirstError() (stamp, text string, err error) {
 	b, err := d.ReadFile(FileError)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,8 +110,8 @@ func (d *Dir) FirstError() (stamp, text string, err error) {
 // WriteUsage writes the file usage.
 func (d *Dir) WriteUsage(u *Usage) error { return d.WriteFile(FileUsage, FormatUsage(u)) }
 
-// Usage reads the file usage; nil without an error tells that there is none:
-// the job was not started.
+// Usage reads the file usage. It returns nil without an error if there is none: the job was not
+// started.
 func (d *Dir) Usage() (*Usage, error) {
 	b, err := d.ReadFile(FileUsage)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,8 +123,8 @@ func (d *Dir) Usage() (*Usage, error) {
 	return ParseUsage(d.file(FileUsage), b)
 }
 
-// Checkpointed reports whether the job is to migrate, and whether a checkpoint
-// of it is there to be restarted from.
+// Checkpointed reports whether the job is to migrate, and whether there is a checkpoint to restart
+// it from.
 func (d *Dir) Checkpointed() (migrate, inArena bool, err error) {
 	b, err := d.ReadFile(FileCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {

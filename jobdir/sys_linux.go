@@ -8,17 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flags for everything that is opened: never through a link, never inherited,
-// and never waiting for the other end of a fifo that lies there instead of the
-// file that was expected.
+// Flags for opening files: never follow a link, never let a child inherit the descriptor, and never
+// block on a fifo that is in place of the expected file.
 const (
 	openFlags    = unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 	openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 )
 
-// retry repeats a system call that a signal has interrupted. The Go runtime
-// installs its handlers with SA_RESTART, but network file systems return EINTR
-// all the same.
+// retry repeats a system call that a signal has interrupted. The Go runtime installs its handlers
+// with SA_RESTART, but network file systems still return EINTR.
 func retry(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
@@ -35,7 +33,7 @@ func openat(dirfd int, name string, flags int, mode uint32) (fd int, err error) 
 	return fd, err
 }
 
-// writeAll writes to a descriptor all that it is given.
+// writeAll writes all of data to a descriptor.
 func writeAll(fd int, data []byte) error {
 	for len(data) > 0 {
 		var n int
@@ -54,7 +52,7 @@ func writeAll(fd int, data []byte) error {
 	return nil
 }
 
-// readAll reads a descriptor to its end, but not more than most bytes.
+// readAll reads a descriptor to its end, at most most bytes.
 func readAll(fd, size, most int) ([]byte, error) {
 	b := make([]byte, 0, min(size, most)+1)
 	for {
@@ -81,8 +79,8 @@ func readAll(fd, size, most int) ([]byte, error) {
 func isDir(mode uint32) bool     { return mode&unix.S_IFMT == unix.S_IFDIR }
 func isRegular(mode uint32) bool { return mode&unix.S_IFMT == unix.S_IFREG }
 
-// plainName reports whether name is that of an entry in a directory, and not a
-// way to elsewhere.
+// plainName reports whether name is a plain name of a directory entry, without a slash, and neither
+// "." nor "..".
 func plainName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
 }

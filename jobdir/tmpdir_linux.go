@@ -10,14 +10,14 @@ import (
 	"github.com/execd-project/execd/internal/failpoint"
 )
 
-// Tmpdir is the TMPDIR of a job: where it is, and which directory it is.
+// Tmpdir identifies the TMPDIR of a job: its path, and the directory itself.
 type Tmpdir struct {
-	Path     string // absolute, what the job is told
+	Path     string // absolute; the job's TMPDIR
 	Dev, Ino uint64
 }
 
-// suffixAlphabet are the 32 characters of a random suffix; 10 of them are 50
-// bits, which nobody creates in advance.
+// suffixAlphabet holds the 32 characters of a random suffix. 10 characters are 50 bits, which
+// nobody can guess in advance.
 const (
 	suffixAlphabet = "abcdefghijklmnopqrstuvwxyz234567"
 	suffixLength   = 10
@@ -25,7 +25,7 @@ const (
 
 func randomSuffix() (string, error) {
 	var b [suffixLength]byte
-	// Linux 3.17. Up to 256 bytes come at once.
+	// getrandom(2) exists since Linux 3.17. It returns up to 256 bytes at once.
 	err := retry(func() error {
 		_, err := unix.Getrandom(b[:], 0)
 		return err
@@ -43,22 +43,21 @@ func isSuffix(s string) bool {
 	return len(s) == suffixLength && strings.Trim(s, suffixAlphabet) == ""
 }
 
-// MakeTmpdir makes the directory name below the tmpdir of a queue for a user,
-// closed to others. Nothing that is there already is ever used, whatever it is:
-// if the name is taken the directory gets a random suffix, so that nobody can
-// keep a job from starting either. Without privileges the directory belongs to
-// whoever we are.
+// MakeTmpdir creates the directory name below the tmpdir of a queue for a user, closed to others.
+// It never uses an existing entry. If the name is taken, the directory gets a random suffix, so
+// that no user can prevent the start of a job. Without root's rights the directory belongs to the
+// effective user.
 //
-// A missing tmpdir of a queue is made, as by the original, with mode 0755. One
-// in which others may exchange entries is refused: they need the sticky bit.
-// Every component of its path must belong to root, to whoever we are or to one
-// of trusted; links of theirs are followed.
+// Like the original, MakeTmpdir creates a missing tmpdir of a queue, with mode 0755. It refuses a
+// tmpdir in which others may replace entries: the sticky bit is required. Every component of its
+// path must belong to root, to the effective user or to one of trusted (user IDs); MakeTmpdir
+// follows their links.
 func MakeTmpdir(queueTmpdir, name string, uid, gid int, trusted ...int) (Tmpdir, error) {
 	return makeTmpdir(queueTmpdir, name, "", uid, gid, trusted, func(Tmpdir) error { return nil })
 }
 
-// AsideName returns a name next to that of a TMPDIR that nobody else has, for Dir.MakeTmpdir;
-// empty where there is none.
+// AsideName returns a unique name similar to that of a TMPDIR, for Dir.MakeTmpdir. It is empty if
+// that name would be too long.
 func AsideName(name string) (string, error) {
 	suffix, err := randomSuffix()
 	if aside := name + "." + suffix; len(aside) <= mostName {
@@ -70,12 +69,14 @@ func AsideName(name string) (string, error) {
 // mostName is NAME_MAX.
 const mostName = 255
 
-// MakeTmpdir calls the function MakeTmpdir for the job of the directory, which has
-// recorded the TMPDIR, as by WriteTmpdir, before its user can get at it. What a
-// process that was killed before that has left as root is empty and still root's:
-// see SweepTmpdir. Without root it would be the user's at once: so it is made under the
-// name aside, which the caller has written down before, and then gets its own. What such
-// a process has left is for RemoveAside. An empty aside is for none.
+// MakeTmpdir calls the function MakeTmpdir for the job of the directory, and records the TMPDIR, as
+// WriteTmpdir does, before its user can access it.
+//
+// If root's process is killed before that, it leaves an empty directory of root, which SweepTmpdir
+// removes. Without root's rights the directory would belong to the user at once. MakeTmpdir then
+// creates it under the name aside, which the caller has recorded before, and renames it.
+// RemoveAside removes the directory if the process is killed in between. Without aside (empty)
+// there is no such step.
 func (d *Dir) MakeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted ...int) (Tmpdir, error) {
 	t, err := makeTmpdir(queueTmpdir, name, aside, uid, gid, trusted, d.WriteTmpdir)
 	if err != nil {
@@ -103,16 +104,16 @@ func makeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted []int, ma
 	}
 	t := Tmpdir{Path: path + suffix}
 	if err := t.handOver(parent, name+suffix, uid, gid, made); err != nil {
-		// It is empty, and it is ours: a sticky bit keeps others from
-		// replacing it until it is handed over.
+		// The directory is empty and belongs to the effective user: the sticky bit prevents others
+		// from replacing it before it is handed over.
 		_ = unix.Unlinkat(parent, name+suffix, unix.AT_REMOVEDIR)
 		return Tmpdir{}, &Error{"create directory", t.Path, err}
 	}
 	return t, nil
 }
 
-// makeAside makes the directory path in parent under another name first. It keeps that
-// one where its own is taken.
+// makeAside creates the directory path in parent under the name aside first. The directory keeps
+// that name if its own is taken.
 func makeAside(parent int, path, aside string, uid, gid int, made func(Tmpdir) error) (Tmpdir, error) {
 	i := strings.LastIndexByte(path, '/') + 1
 	t := Tmpdir{Path: path}
@@ -120,7 +121,7 @@ func makeAside(parent int, path, aside string, uid, gid int, made func(Tmpdir) e
 		return Tmpdir{}, &Error{"create directory", path[:i] + aside, err}
 	}
 	err := t.handOver(parent, aside, uid, gid, made)
-	// Not all file systems can do it without replacing what is there (renameat2(2)).
+	// Not all file systems support renaming without replacing (renameat2(2)).
 	if err == nil && unix.Renameat2(parent, aside, parent, path[i:], unix.RENAME_NOREPLACE) != nil {
 		t.Path = path[:i] + aside
 		err = made(t)
@@ -132,7 +133,7 @@ func makeAside(parent int, path, aside string, uid, gid int, made func(Tmpdir) e
 	return t, nil
 }
 
-// mkdirNew makes a directory of that name, with a suffix if the name is taken.
+// mkdirNew creates a directory of that name, with a random suffix if the name is taken.
 func mkdirNew(parent int, name string) (suffix string, err error) {
 	for range 100 {
 		err = unix.Mkdirat(parent, name+suffix, 0o700)
@@ -174,23 +175,23 @@ func (t *Tmpdir) handOver(parent int, name string, uid, gid int, made func(Tmpdi
 			return err
 		}
 	}
-	return unix.Fchmod(fd, 0o700) // a setgid bit may have come from the parent
+	return unix.Fchmod(fd, 0o700) // the directory may have inherited the parent's setgid bit
 }
 
-// FileTmpdir is a file of ours in a job directory: which directory the TMPDIR
-// is, so that no other is ever removed in its place.
+// FileTmpdir is an additional file in a job directory. It identifies the directory of the TMPDIR,
+// so that no other directory is removed in its place.
 const FileTmpdir = "tmpdir"
 
 // WriteTmpdir records the TMPDIR of a job.
 func (d *Dir) WriteTmpdir(t Tmpdir) error { return d.WriteFile(FileTmpdir, t.Format()) }
 
-// Format returns the record of a TMPDIR as WriteTmpdir writes it.
+// Format returns the record of a TMPDIR, the content of the file that WriteTmpdir writes.
 func (t Tmpdir) Format() []byte {
 	return []byte(strconv.FormatUint(t.Dev, 10) + " " + strconv.FormatUint(t.Ino, 10) + " " + escape(t.Path) + "\n")
 }
 
-// Tmpdir reads what WriteTmpdir has recorded; errors.Is(err, fs.ErrNotExist)
-// tells that there is nothing.
+// Tmpdir reads the record that WriteTmpdir has written. If there is none, errors.Is(err,
+// fs.ErrNotExist) holds.
 func (d *Dir) Tmpdir() (Tmpdir, error) {
 	b, err := d.ReadFile(FileTmpdir)
 	if err != nil {

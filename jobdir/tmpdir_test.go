@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// user is whose TMPDIR tests make: as root somebody else's.
+// user returns the owner of the tests' TMPDIR: another user if the tests run as root.
 func user() int {
 	if os.Geteuid() == 0 {
 		return alice
@@ -59,8 +59,8 @@ func TestMakeTmpdir(t *testing.T) {
 	must(t, RemoveTmpdir(tmp, RemoveOptions{UID: user()}))
 }
 
-// The original uses what is there: a directory with planted files, or the
-// target of a link, which it then gives to the user and empties in the end.
+// The original uses an existing directory: one with planted files, or the target of a link, which
+// it gives to the user and empties at the end.
 func TestTmpdirNeverUsesWhatIsThere(t *testing.T) {
 	name := "1.1.all.q"
 	for what, plant := range map[string]func(path, canary string) error{
@@ -124,7 +124,7 @@ func TestTmpdirNames(t *testing.T) {
 
 func TestTmpdirOfQueue(t *testing.T) {
 	base := publicDir(t, 0o755)
-	tmp := makeTmp(t, base+"/a/b", "x") // made, as by the original
+	tmp := makeTmp(t, base+"/a/b", "x") // created, as by the original
 	if mode, uid, _ := stat(t, base+"/a/b"); mode != os.ModeDir|0o755 || uid != os.Geteuid() {
 		t.Error(mode, uid)
 	}
@@ -242,8 +242,8 @@ func TestIdentityIsRestored(t *testing.T) {
 	}
 }
 
-// Without root a TMPDIR is made under a name that was written down before, so that one that
-// nobody knows of is found; it keeps that where its own is taken.
+// Without root a TMPDIR is created under a name that was recorded before, so that it can be found
+// after a crash. It keeps that name if its own is taken.
 func TestMakeTmpdirAside(t *testing.T) {
 	base := t.TempDir()
 	s, err := OpenSpool(t.TempDir())

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Usage is the content of the file usage: how the job itself ended and what it
-// used. The file exists only if the job was started.
+// Usage is the content of the file usage: the exit status and the resource usage of the job itself.
+// The file exists only if the job was started.
 type Usage struct {
 	WaitStatus WaitStatus
 	ExitStatus int // 0-255, 128+n after signal n
@@ -19,15 +19,15 @@ type Usage struct {
 	Start, End time.Time
 	job.Usage
 
-	// Reason is one sentence for people when something ended the job, and
-	// Limit the limit that did. The original's file has neither.
+	// Reason is one sentence for people if the job was killed, and Limit is the limit that was the
+	// reason. The original's file has neither.
 	Reason string
 	Limit  *job.LimitExceeded
-	// Notice is that of job.Outcome. The original's file has none.
+	// Notice is job.Outcome.Notice. The original's file lacks it.
 	Notice string
 }
 
-// NewUsage describes the end of a job from what wait4(2) has said about it.
+// NewUsage describes the end of a job from the result of wait4(2).
 func NewUsage(status syscall.WaitStatus, ru *syscall.Rusage, start, end time.Time) *Usage {
 	u := &Usage{WaitStatus: FromWait(status), ExitStatus: status.ExitStatus(), Start: start, End: end}
 	if status.Signaled() {
@@ -49,20 +49,19 @@ func NewUsage(status syscall.WaitStatus, ru *syscall.Rusage, start, end time.Tim
 
 func timeval(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 
-// usageKey is one key of the file usage: its name and one of the others. It is
-// data, for the compiler to lay out, and there is no interface in it: see
-// configKey.
+// usageKey describes one key of the file usage: its name and one of the other fields. Like
+// configKey it holds only data and plain functions, and no interface.
 type usageKey struct {
 	name string
 
 	whole func(u *Usage) *int64
-	unit  int64 // of whole in the file; 0 is 1
+	unit  int64 // divides a whole number in the file; 0 is 1
 	small func(u *Usage) *int
 	time  func(u *Usage) *time.Time // whole seconds since 1970
-	exact func(u *Usage) *time.Time // the same with its fraction; nothing where there is none
-	micro func(u *Usage) *float64   // six digits behind the point, as the original writes it
-	float func(u *Usage) *float64   // as many as it needs; nothing for 0
-	other func(u *Usage) string     // like no other; writeOther reads it
+	exact func(u *Usage) *time.Time // the same with its fraction; omitted for the zero time
+	micro func(u *Usage) *float64   // six decimals, as in the original
+	float func(u *Usage) *float64   // as many digits as necessary; omitted for 0
+	other func(u *Usage) string     // a value of a special form; writeOther reads it
 }
 
 // read returns the value of the key in u; "" if one of this project's own keys has no value.
@@ -93,7 +92,7 @@ func (k *usageKey) read(u *Usage) string {
 	return k.other(u)
 }
 
-// write gives a usage the value of the key; false when it is none.
+// write stores the value of the key in a usage. It returns false if the value is invalid.
 func (k *usageKey) write(u *Usage, v string) bool {
 	switch {
 	case k.whole != nil:
@@ -117,8 +116,8 @@ func (k *usageKey) write(u *Usage, v string) bool {
 	return writeOther(u, k.name, v)
 }
 
-// writeOther reads the values that are like no other. It is no part of the
-// table: the supervisor writes usages, and never reads one.
+// writeOther reads the values of a special form. It is not in the table because the supervisor
+// writes usages and never reads one.
 func writeOther(u *Usage, name, v string) bool {
 	switch name {
 	case "wait_status":
@@ -141,8 +140,8 @@ func writeOther(u *Usage, name, v string) bool {
 	return setFloat(&u.Wallclock, v) // ru_wallclock, wallclock
 }
 
-// usageKeys are the keys in the original's order, then ours. Those of ours that
-// repeat one of the original's have the fraction that it cannot have.
+// usageKeys lists the keys in the original's order, then the additional ones. An additional key
+// that repeats one of the original's has the fraction that the original's lacks.
 var usageKeys = [...]usageKey{
 	{name: "wait_status", other: getWaitStatus},
 	{name: "exit_status", small: func(u *Usage) *int { return &u.ExitStatus }},
@@ -184,7 +183,8 @@ const kib = 1024
 
 func getWaitStatus(u *Usage) string { return strconv.FormatUint(uint64(u.WaitStatus), 10) }
 
-// wholeWallclock returns the original's: the difference of its two times.
+// wholeWallclock returns the original's value: the difference of its two times, which are whole
+// seconds.
 func wholeWallclock(u *Usage) string { return strconv.FormatInt(wholeDifference(&u.Start, &u.End), 10) }
 
 func exactWallclock(u *Usage) string {
@@ -219,7 +219,7 @@ func setTime(t *time.Time, v string) bool {
 	return ok
 }
 
-// getExceeded writes "h_rt 10 12.5": limit, value, measured.
+// getExceeded formats the limit, its value and the measured value, as in "h_rt 10 12.5".
 func getExceeded(u *Usage) string {
 	if u.Limit == nil {
 		return ""
@@ -238,10 +238,10 @@ func setExceeded(u *Usage, v string) bool {
 	return err1 == nil && err2 == nil && !math.IsNaN(value) && !math.IsNaN(measured)
 }
 
-// formatFloat prints as many digits as are needed to read the same number.
+// formatFloat formats as many digits as are necessary to read back the same number.
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// FormatUsage prints the file usage.
+// FormatUsage formats the file usage.
 func FormatUsage(u *Usage) []byte {
 	b := make([]byte, 0, 1024)
 	for i := range usageKeys {
@@ -253,14 +253,13 @@ func FormatUsage(u *Usage) []byte {
 	return b
 }
 
-// ParseUsage reads a file usage of ours or of the original's shepherd. As its
-// execd does, it ignores keys that it does not know, takes a missing exit_status
-// for 1 and any other missing key for 0, and of a key that comes twice the last
-// value: sites let an epilog append to the file. A fraction of ours counts where
-// it still belongs to the whole number before it.
+// ParseUsage reads a file usage of this project or of the original's shepherd. Like the original's
+// execd it ignores unknown keys, reads a missing exit_status as 1 and any other missing key as 0,
+// and uses the last value of a repeated key: some sites' epilogs append to the file. The additional
+// fractions count if they still match the whole number of the original's key.
 func ParseUsage(file string, data []byte) (*Usage, error) {
 	u := &Usage{ExitStatus: 1}
-	whole := map[string]string{} // what we repeat with a fraction
+	whole := map[string]string{} // values that an additional key repeats with a fraction
 	err := eachLine(file, data, func(line int, text string) error {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
@@ -288,8 +287,8 @@ func ParseUsage(file string, data []byte) (*Usage, error) {
 	return u, nil
 }
 
-// heed takes the whole numbers that somebody has changed for what they say now: the
-// fractions beside them belong to what was there before.
+// heed applies whole numbers that an epilog has changed. The fraction of such a value belongs to
+// the previous number and is ignored.
 func (u *Usage) heed(whole map[string]string) {
 	var start, end time.Time
 	for name, t := range map[string][2]*time.Time{"start_time": {&start, &u.Start}, "end_time": {&end, &u.End}} {
@@ -303,7 +302,7 @@ func (u *Usage) heed(whole map[string]string) {
 	}
 }
 
-// wholeSeconds returns a time in the form of start_time and end_time.
+// wholeSeconds returns a time in the format of start_time and end_time.
 func wholeSeconds(t *time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -2,10 +2,9 @@ package jobdir
 
 import "syscall"
 
-// WaitStatus is how the job itself ended, in the portable bit field of the
-// original: bit 0 exited, bit 1 ended by a signal, bit 2 core dumped, bit 3
-// never ran, bits 4-11 the exit status, bits 12-27 the signal in a numbering of
-// its own. DRMAA and qsub -sync look at it.
+// WaitStatus is the status of the job's end, in the portable bit field of the original: bit 0
+// exited, bit 1 killed by a signal, bit 2 core dumped, bit 3 never ran, bits 4-11 the exit status,
+// bits 12-27 the signal in its own numbering. DRMAA and qsub -sync use it.
 type WaitStatus uint32
 
 const (
@@ -27,12 +26,12 @@ const (
 // NeverRan is the status of a job that was not started.
 const NeverRan = wNeverRan
 
-// Exited returns the status of a job that ended with an exit status of 0 to 255.
+// Exited returns the status of a job that exited with a status of 0 to 255.
 func Exited(status int) WaitStatus {
 	return wExited | WaitStatus(status&wExitMask)<<wExitShift
 }
 
-// Signaled returns the status of a job that a signal has ended.
+// Signaled returns the status of a job that was killed by a signal.
 func Signaled(sig syscall.Signal, coreDumped bool) WaitStatus {
 	w := wSignaled | WaitStatus(portableSignal(sig))<<wSignalShift
 	if coreDumped {
@@ -41,7 +40,7 @@ func Signaled(sig syscall.Signal, coreDumped bool) WaitStatus {
 	return w
 }
 
-// FromWait returns the status of a process as wait4(2) has reported it.
+// FromWait converts the status of a process from wait4(2).
 func FromWait(status syscall.WaitStatus) WaitStatus {
 	if status.Signaled() {
 		return Signaled(status.Signal(), status.CoreDump())
@@ -49,13 +48,13 @@ func FromWait(status syscall.WaitStatus) WaitStatus {
 	return Exited(status.ExitStatus())
 }
 
-// Exited reports whether the job ended by itself, and with which status.
+// Exited reports whether the job exited, and with which status.
 func (w WaitStatus) Exited() (status int, ok bool) {
 	return int(w >> wExitShift & wExitMask), w&wExited != 0
 }
 
-// Signaled reports whether a signal ended the job, and which one: 0 when it is
-// one that has no portable number.
+// Signaled reports whether a signal killed the job, and which one. sig is 0 for a signal without a
+// portable number.
 func (w WaitStatus) Signaled() (sig syscall.Signal, ok bool) {
 	n := int(w >> wSignalShift & wSignalMask)
 	for _, s := range portableSignals {
@@ -67,11 +66,11 @@ func (w WaitStatus) Signaled() (sig syscall.Signal, ok bool) {
 	return sig, w&wSignaled != 0
 }
 
-// CoreDumped reports whether the job has left a core file.
+// CoreDumped reports whether the job dumped core.
 func (w WaitStatus) CoreDumped() bool { return w&wCoreDump != 0 }
 
-// portableSignals are the numbers of 8.1.9. Signals of Linux that it does not
-// list (VTALRM, PROF, SYS, PWR, STKFLT and the real-time ones) have none.
+// portableSignals lists the numbers of 8.1.9. Linux signals that 8.1.9 does not list (VTALRM, PROF,
+// SYS, PWR, STKFLT and the real-time signals) have none.
 var portableSignals = [...]struct {
 	sig    syscall.Signal
 	number int

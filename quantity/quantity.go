@@ -1,11 +1,10 @@
-// Package quantity reads and prints the value notations that all of Grid
-// Engine's formats share: the time_specifier and memory_specifier of
-// sge_types(5), and INFINITY.
+// Package quantity reads and prints the value notations that all of Grid Engine's formats share:
+// the time_specifier and memory_specifier of sge_types(5), and INFINITY.
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
-// It is pure and a leaf: it knows neither which attribute a value belongs to
-// nor what is done with it. All functions may be called from any goroutine.
+// The package does no I/O and imports no other package of this project. It does not depend on the
+// attribute that a value belongs to. All functions may be called from any goroutine.
 package quantity
 
 import (
@@ -63,8 +62,8 @@ func Time(s string) (uint64, error) {
 	return total, nil
 }
 
-// octal turns C's leading zero into Go's 0o, which ParseUint reads without
-// also taking 0b and underscores as this package's callers would not expect.
+// octal returns s, or an invalid number if s is in a notation that Go has and C lacks: 0b, 0o or
+// underscores. ParseUint with base 0 accepts these. Like C it reads a leading zero as octal.
 func octal(s string) string {
 	if strings.ContainsAny(s, "_bBoO") && !strings.HasPrefix(s, "0x") && !strings.HasPrefix(s, "0X") {
 		return "?" // never a number in C's notation
@@ -88,9 +87,9 @@ var multipliers = map[byte]uint64{
 	't': 1e12, 'T': 1 << 40,
 }
 
-// Memory reads a memory_specifier of sge_types(5) and returns bytes: a number
-// with an optional multiplier letter k K m M g G t T, or INFINITY. As the
-// original does, it takes decimal fractions (1.5G), too, and rounds down.
+// Memory reads a memory_specifier of sge_types(5) and returns bytes: a number with an optional
+// multiplier letter k K m M g G t T, or INFINITY. Like the original it also accepts decimal
+// fractions (1.5G), and rounds down.
 func Memory(s string) (uint64, error) {
 	if IsInfinity(s) {
 		return Infinity, nil
@@ -127,8 +126,8 @@ func digits(s string) bool {
 	return s != ""
 }
 
-// FormatTime prints seconds as hours:minutes:seconds with two digits each, or
-// INFINITY: the form of qconf -sq.
+// FormatTime prints seconds as hours:minutes:seconds with at least two digits each, or INFINITY, as
+// qconf -sq does.
 func FormatTime(seconds uint64) string {
 	if seconds == Infinity {
 		return "INFINITY"
@@ -144,8 +143,8 @@ func pad(v uint64) string {
 	return s
 }
 
-// FormatMemory prints bytes with the largest capital multiplier that loses
-// nothing, or INFINITY. Memory reads it back to the same value.
+// FormatMemory prints bytes with the largest capital multiplier that keeps the exact value, or
+// INFINITY. Memory reads the result back as the same value.
 func FormatMemory(bytes uint64) string {
 	if bytes == Infinity {
 		return "INFINITY"
