@@ -6,7 +6,7 @@ type Account struct {
 	// that a sleeping job holds does not count. The share tree uses it (share_tree(5),
 	// usage_weight_list).
 	Mem float64
-	// MaxVmem is the largest amount of memory, RAM and swap, that a sample had, in bytes.
+	// MaxVmem is the largest amount of memory (RAM and swap) in any sample, in bytes.
 	MaxVmem uint64
 
 	last Sample
@@ -27,9 +27,9 @@ func (a *Account) Add(s Sample) {
 	a.last = s
 }
 
-// End adds what the job had used when its last process exited. How much memory it held since the
-// last sample is unknown: as much as then, or, without a sample, maxRSS, the largest RSS of any
-// single process (getrusage(2)), in bytes.
+// End adds the final usage of the job, when its last process has exited. The amount of memory that
+// the job held since the last sample is unknown. End assumes the amount of that sample or, without
+// a sample, maxRSS: the largest RSS of any single process (getrusage(2)), in bytes.
 func (a *Account) End(s Sample, maxRSS uint64) {
 	s.RSS, s.Swap = a.last.RSS, a.last.Swap
 	if a.last.At.IsZero() {

@@ -12,7 +12,7 @@ import (
 // wordBits is the number of processors in an element of a CPUSetDynamic.
 const wordBits = int(8 * unsafe.Sizeof(unix.CPUSetDynamic{}[0]))
 
-// Affinity returns the processors that the calling thread may use. In a container and below
+// Affinity returns the processors that the calling thread may use. In a container and under
 // taskset(1) these are fewer than the host has. There may be more of them than CPU_SETSIZE.
 func Affinity() (topology.CPUSet, error) {
 	set := unix.NewCPUSet(topology.MaxCPU + 1)
@@ -21,7 +21,7 @@ func Affinity() (topology.CPUSet, error) {
 	}
 	var cpus []int
 	for first := 0; first <= topology.MaxCPU; first += wordBits {
-		// Bit by bit this would take 65,536 steps, most of them for nothing.
+		// A loop over all bits would take 65,536 steps, most of them useless.
 		for w := uint(set[first/wordBits]); w != 0; w &= w - 1 {
 			cpus = append(cpus, first+bits.TrailingZeros(w))
 		}
@@ -30,7 +30,7 @@ func Affinity() (topology.CPUSet, error) {
 }
 
 // SetAffinity restricts the calling thread, and the processes that it starts, to the processors.
-// The kernel leaves out those that the host or the thread's cpuset lacks; if none is left,
+// The kernel ignores processors that the host or the thread's cpuset lacks; if none remains,
 // SetAffinity fails with EINVAL.
 func SetAffinity(cpus topology.CPUSet) error {
 	set := unix.NewCPUSet(topology.MaxCPU + 1)

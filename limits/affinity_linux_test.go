@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// The processors are those that the kernel names, all of them and no other.
+// Affinity returns exactly the processors in the kernel's list.
 func TestAffinity(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -1,5 +1,5 @@
-// Package limits computes what a job may use: how the limits of queue_conf(5) become resource
-// limits of the kernel for each process, and when the usage of a whole job has reached a limit.
+// Package limits computes the resource limits of a job: it converts the limits of queue_conf(5) to
+// kernel limits for each process, and decides when the usage of a whole job has reached a limit.
 //
 // Other projects should not import this package: it may change at any time.
 //

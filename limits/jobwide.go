@@ -14,8 +14,8 @@ type JobWide struct {
 	RSS  Bounds // s_rss, h_rss: RAM
 }
 
-// Bounds is a soft and a hard limit. A soft limit that is not below the hard limit is ignored: it
-// would announce an end that has already come.
+// Bounds is a soft and a hard limit. A soft limit that is not below the hard limit is ignored: its
+// warning would come too late.
 type Bounds struct{ Soft, Hard uint64 }
 
 // None reports whether there is neither a soft nor a hard limit.

@@ -8,13 +8,13 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// OfProcess returns the resource limits of each process of a job whose CPU time and memory are
-// watched as a whole. They are those of Rlimits, with three exceptions.
+// OfProcess returns the resource limits of each process of a job, if the supervisor watches the CPU
+// time and memory of the whole job. They are those of Rlimits, with three exceptions.
 //
-// RLIMIT_CPU is a fence above h_cpu, in case the supervisor was killed: if the kernel's limit were
-// the same, it would end the process first, without terminate method or notification, and without a
-// reason. There is no soft limit: the kernel would repeat SIGXCPU every second, and each process of
-// the job counts for itself.
+// RLIMIT_CPU is higher than h_cpu, and takes effect only if the supervisor was killed. With the
+// same value the kernel would kill the process first, without terminate method, notification or
+// reason. There is no soft limit: the kernel would repeat SIGXCPU every second, and count each
+// process of the job separately.
 //
 // RLIMIT_AS is h_vmem, both soft and hard: at a soft limit of the kernel allocations fail, while
 // queue_conf(5) promises SIGXCPU for s_vmem. It is left out if s_vmem and h_vmem limit memory, not
@@ -49,9 +49,9 @@ func OfProcess(d *job.Description, processors int) []Rlimit {
 	return kept
 }
 
-// fence returns by how many seconds the limit of each process exceeds h_cpu: the CPU time that the
-// job can use on all processors while it is being ended, and a little more, because the kernel's
-// clocks differ.
+// fence returns the number of seconds by which the limit of each process exceeds h_cpu: the CPU
+// time that the job can use on all processors while it is being killed, and a little more, because
+// the kernel's clocks differ.
 func fence(d *job.Description, limit uint64, processors int) uint64 {
 	const least = 2
 	seconds := max(least, limit/50)

@@ -13,14 +13,14 @@ import (
 
 var (
 	someValue = rapid.OneOf(
-		rapid.Uint64Range(0, 1<<20), rapid.Uint64Range(0, 1<<62), // the largest that a specifier has
+		rapid.Uint64Range(0, 1<<20), rapid.Uint64Range(0, 1<<62), // the largest value of a specifier
 		rapid.SampledFrom([]uint64{0, 1, 2, 1 << 33, 1<<33 + 1, 1<<62 - 1, 1 << 62, quantity.Infinity}),
 	)
 	someSlots = rapid.OneOf(rapid.IntRange(0, 9), rapid.IntRange(0, 9999999))
 )
 
-// drawLimits draws the limits of a job. Of a pair of execd_params both halves are
-// set or none.
+// drawLimits generates the limits of a job. For the limits of execd_params it sets both values of a
+// pair or none.
 func drawLimits(t *rapid.T) job.Limits {
 	var l job.Limits
 	for r := range l {
@@ -35,7 +35,7 @@ func drawLimits(t *rapid.T) job.Limits {
 	return l
 }
 
-// byResource are the limits of Rlimits.
+// byResource returns limits of Rlimits by resource.
 func byResource(list []Rlimit) map[job.Resource]Rlimit {
 	m := map[job.Resource]Rlimit{}
 	for _, r := range list {
@@ -85,7 +85,7 @@ func TestLimitsOfProcesses(t *testing.T) {
 	})
 }
 
-// raised are limits none of which is below that of l.
+// raised returns limits none of which is below that of l.
 func raised(l job.Limits) job.Limits {
 	for r := range l {
 		for _, v := range []*uint64{&l[r].Soft, &l[r].Hard} {

@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// Rlimit is one resource limit of setrlimit(2), and the job's limit that it comes from.
+// Rlimit is a resource limit of setrlimit(2), with the limit of the job from which it was computed.
 type Rlimit struct {
 	Resource   job.Resource
 	Number     int    // RLIMIT_…
@@ -18,9 +18,9 @@ type Rlimit struct {
 	Soft, Hard uint64 // unix.RLIM_INFINITY for none
 }
 
-// rules describes how the limits of a job become resource limits, in the order in which they are
-// set. It is the original's order; address space comes last, so that the other calls cannot fail
-// for lack of it.
+// rules describes the conversion of a job's limits to resource limits, in the order in which they
+// are set. This is the original's order. Address space comes last, so that the other calls cannot
+// fail for lack of it.
 var rules = []struct {
 	resource job.Resource
 	number   int
@@ -28,7 +28,7 @@ var rules = []struct {
 	perSlot  bool // multiplied by the slots on this host
 	// jobConsumable: the value of a complex "consumable JOB" is already for the whole job.
 	jobConsumable bool
-	least, most   uint64 // forced bounds; most 0 for none
+	least, most   uint64 // bounds of the value; most 0 for no upper bound
 	// clampFirst applies the bounds before the multiplication.
 	clampFirst bool
 }{
@@ -45,9 +45,9 @@ var rules = []struct {
 	{job.RSS, unix.RLIMIT_RSS, "RLIMIT_RSS", false, false, 10 << 20, 0, false},
 }
 
-// mostCPU is the longest CPU time, in seconds, that counts as a limit. The kernel counts
-// nanoseconds in 64 bits: values above 584 years wrap around, and would end the process at once.
-const mostCPU = 1 << 33 // 272 years, for what OfProcess adds
+// mostCPU is the longest CPU time, in seconds, that has an effect as a limit. The kernel counts
+// nanoseconds in 64 bits: values above 584 years wrap around, and would kill the process at once.
+const mostCPU = 1 << 33 // 272 years; leaves room for the seconds that OfProcess adds
 
 // Rlimits returns the resource limits of each process of a job with this number of slots on this
 // host (queue_conf(5), RESOURCE LIMITS; 0 counts as 1), in the order in which to set them. A soft
@@ -101,11 +101,11 @@ func times(v uint64, slots int) uint64 {
 	return lo
 }
 
-// Attain reduces a limit to what this process may set: most is the largest possible hard limit of
-// that kind. Raising one requires CAP_SYS_RESOURCE in the initial user namespace, and RLIMIT_NOFILE
-// has an upper bound for all users (fs.nr_open). A limit that cannot be raised gets the nearest
-// possible value, and the warning says so: the job then has less than it was promised, which is a
-// matter of the host and no reason for the job to fail.
+// Attain reduces a limit to a value that this process may set. most is the largest hard limit of
+// that kind for this host. Raising a limit requires CAP_SYS_RESOURCE in the initial user namespace,
+// and RLIMIT_NOFILE has an upper bound for all users (fs.nr_open). If the limit cannot be raised,
+// fit has the nearest possible value and warning says so. The host is then the reason for the lower
+// limit, so the job does not fail.
 func (r Rlimit) Attain(current unix.Rlimit, most uint64) (fit Rlimit, warning string) {
 	if r.Hard <= most {
 		return r, ""

@@ -22,7 +22,7 @@ func find(t *testing.T, list []Rlimit, r job.Resource) Rlimit {
 	return Rlimit{}
 }
 
-// The cases are what processes of real jobs were seen with.
+// The expected values were observed in processes of real Grid Engine jobs.
 func TestRlimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		resource   job.Resource

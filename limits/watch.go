@@ -8,14 +8,14 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// Sample is the usage of a whole job at a moment.
+// Sample is the usage of a whole job at one time.
 type Sample struct {
 	At        time.Time
-	CPU       time.Duration // of all its processes, ended ones included
+	CPU       time.Duration // of all its processes, including finished ones
 	RSS, Swap uint64        // bytes that its processes hold now
 }
 
-// Vmem returns the value that is compared with s_vmem and h_vmem, in bytes: memory, not address
+// Vmem returns the value to compare with s_vmem and h_vmem, in bytes. It is memory, not address
 // space.
 func (s Sample) Vmem() uint64 { return s.RSS + s.Swap }
 
@@ -30,32 +30,31 @@ type Crossing struct {
 
 // Host describes the host of a job for a Watch.
 type Host struct {
-	// Processors is the number of CPUs that the job can use at a time, at least 1. It bounds what
-	// can happen between two looks.
+	// Processors is the number of CPUs that the job can use at the same time, at least 1. It limits
+	// the job's possible progress between two samples.
 	Processors int
-	// Vmem and RSS say that the kernel keeps the job below h_vmem and h_rss, so that no look has to
-	// be in time for that.
+	// Vmem and RSS say that the kernel enforces h_vmem and h_rss, so that the Watch need not.
 	Vmem, RSS bool
-	// Alarm says that the kernel reports when the job exceeds s_vmem for the first time, so that no
-	// look is needed until then. See Alarmed.
+	// Alarm says that the kernel reports when the job first exceeds s_vmem, so that no samples are
+	// needed until then. See Alarmed.
 	Alarm bool
-	// UsageInterval is that of job.Description.
+	// UsageInterval is job.Description.UsageInterval.
 	UsageInterval time.Duration
 }
 
 // Watch compares the usage of a job with its limits (queue_conf(5), RESOURCE LIMITS), and computes
-// when to look again: when the job, using all it can, may reach the next limit. So a distant limit
-// costs nothing, and a near one is not missed. Watch is plain data; its caller provides the
-// samples.
+// the time of the next sample: the time at which the job can reach the next limit if it uses all
+// that it can. A distant limit needs few samples, and a near one is not missed. Watch is plain
+// data; its caller provides the samples.
 type Watch struct {
 	limits JobWide
 	host   Host
 	start  time.Time
 
-	warnedCPU bool // s_cpu
-	above     bool // s_vmem; the next warning is due when it was below once
+	warnedCPU bool // for s_cpu
+	above     bool // for s_vmem; the next warning requires that the usage fell below the limit
 	last      Sample
-	pause     time.Duration // of looks at a job that does nothing
+	pause     time.Duration // between samples of an idle job
 	next      time.Time
 }
 
@@ -69,18 +68,18 @@ func NewWatch(limits JobWide, host Host, start time.Time) *Watch {
 }
 
 const (
-	// fastest is how fast a processor can fill memory, in bytes per second; with many processors
-	// the memory itself is the bound.
+	// fastest is the speed, in bytes per second, at which a processor can fill memory. With many
+	// processors the memory itself limits the speed.
 	fastest         = 4 << 30
 	mostFilling     = 8
 	shortestMemory  = 10 * time.Millisecond
-	longestPrompt   = 40 * time.Millisecond // for a hard limit of memory that we enforce
-	longestWarning  = 8 * time.Second       // for a soft one, of a job that does nothing
+	longestPrompt   = 40 * time.Millisecond // for a hard memory limit that the supervisor enforces
+	longestWarning  = 8 * time.Second       // for a soft limit of an idle job
 	shortestUsage   = time.Second
 	longestUsage    = time.Minute
-	longestIdle     = 2 * time.Minute // of a job that does nothing
+	longestIdle     = 2 * time.Minute // of an idle job
 	firstPause      = shortestMemory
-	doesNothing     = time.Millisecond // of CPU time between two looks
+	doesNothing     = time.Millisecond // CPU time between two samples below which a job is idle
 	shortestCPU     = time.Millisecond
 	longestShortest = time.Second
 )
@@ -88,17 +87,17 @@ const (
 // Next returns the time for the next Sample.
 func (w *Watch) Next() time.Time { return w.next }
 
-// Alarmed records that the kernel has reported that the job may be above s_vmem. It reports whether
-// this is the first time; from then on looks are needed.
+// Alarmed records that the kernel has reported that the job may exceed s_vmem. It reports whether
+// this is the first time; from then on samples are needed.
 func (w *Watch) Alarmed() bool {
 	was := w.host.Alarm
 	w.host.Alarm = false
 	return was
 }
 
-// Look compares a sample with the limits. warn are the soft limits for which the job is to get
-// SIGXCPU now, once for each crossing; end, if not nil, is the hard limit for which it is to be
-// ended.
+// Look compares a sample with the limits. warn lists the soft limits for which the job must get
+// SIGXCPU now, once for each crossing. end, if not nil, is the hard limit for which the job must be
+// killed.
 func (w *Watch) Look(s Sample) (warn []Crossing, end *Crossing) {
 	if s.CPU-w.last.CPU < doesNothing {
 		w.pause = min(2*w.pause, longestIdle)
@@ -131,15 +130,15 @@ func (w *Watch) Look(s Sample) (warn []Crossing, end *Crossing) {
 	return warn, end
 }
 
-// rearm is the part of s_vmem below which the usage must fall before the next crossing counts: a
-// job that stays near its limit gets one warning.
+// rearm is the fraction of s_vmem below which the usage must fall before the next crossing counts.
+// A job that stays near its limit gets one warning.
 const rearm = 0.95
 
 func over(limit uint64, used float64) bool {
 	return limit != quantity.Infinity && used > float64(limit)
 }
 
-// plan computes the time of the next look.
+// plan computes the time of the next sample.
 func (w *Watch) plan() {
 	in := w.usage()
 	if d, ok := w.cpu(); ok {
@@ -151,15 +150,15 @@ func (w *Watch) plan() {
 	w.next = w.last.At.Add(in)
 }
 
-// usage returns the time to the next look that accounting needs: less and less often, and very
-// rarely for a job that sleeps.
+// usage returns the time until the next sample for accounting: at growing intervals, and very long
+// ones for an idle job.
 func (w *Watch) usage() time.Duration {
 	age := w.last.At.Sub(w.start)
 	in := max(min(max(age/8, shortestUsage), longestUsage), min(100*w.pause, longestIdle))
 	return max(in, w.host.UsageInterval)
 }
 
-// cpu returns the time in which all processors together can use what is left.
+// cpu returns the time in which all processors together can use the remaining CPU time.
 func (w *Watch) cpu() (time.Duration, bool) {
 	b := w.limits.CPU
 	limit := b.Hard
@@ -176,7 +175,7 @@ func (w *Watch) cpu() (time.Duration, bool) {
 	return max((allowed-w.last.CPU)/n, shortest), true
 }
 
-// memory returns the time in which the job can fill what is left.
+// memory returns the time in which the job can fill the remaining memory.
 func (w *Watch) memory() (time.Duration, bool) {
 	left, prompt := math.Inf(1), false
 	distance := func(limit uint64, used uint64, hard bool) {
@@ -211,7 +210,8 @@ func (w *Watch) memory() (time.Duration, bool) {
 	return max(in, min(w.pause, longest), shortestMemory), true
 }
 
-// Seconds converts a number of seconds. Values above 292 years become the largest duration.
+// Seconds converts a number of seconds to a duration. Values above 292 years become the largest
+// duration.
 func Seconds(seconds uint64) time.Duration {
 	const most = uint64(math.MaxInt64 / time.Second)
 	return time.Duration(min(seconds, most)) * time.Second

@@ -10,7 +10,7 @@ import (
 
 var began = time.Unix(1_000_000, 0)
 
-// none is a job without limits.
+// none returns the limits of a job without limits.
 func none() JobWide {
 	inf := Bounds{quantity.Infinity, quantity.Infinity}
 	return JobWide{CPU: inf, Vmem: inf, RSS: inf}
@@ -30,8 +30,8 @@ func random(r *rand.Rand, least, most uint64) Bounds {
 	return b
 }
 
-// A job that does what it likes, as fast as the host allows, is neither ended
-// early nor late, and is warned once per crossing.
+// A job that uses resources at any speed that the host allows is killed neither early nor late, and
+// is warned once per crossing.
 func TestWatchProperty(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -53,7 +53,7 @@ func TestWatchProperty(t *testing.T) {
 			}
 			in := next.Sub(now)
 			now = next
-			// Nothing, a part, or all of what can be used until then.
+			// The usage until then is nothing, a part, or all that is possible.
 			share := [...]float64{0, r.Float64(), 1}[r.IntN(3)]
 			cpu += share * in.Seconds() * float64(n)
 			fill := share * in.Seconds() * fastest * float64(min(n, mostFilling))
@@ -102,7 +102,7 @@ func TestWatchProperty(t *testing.T) {
 			if end == nil {
 				continue
 			}
-			// Late is what the shortest pauses between two looks make.
+			// The possible delay, from the shortest intervals between two samples.
 			var late float64
 			switch end.Limit {
 			case "h_cpu":
@@ -118,7 +118,7 @@ func TestWatchProperty(t *testing.T) {
 	}
 }
 
-// What is far away, and what does nothing, is hardly ever looked at.
+// Distant limits and idle jobs need very few samples.
 func TestWatchIsCheap(t *testing.T) {
 	day := none()
 	day.CPU.Hard = 24 * 3600
@@ -127,7 +127,7 @@ func TestWatchIsCheap(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits JobWide
 		host   Host
-		most   int // looks in the first hour
+		most   int // samples in the first hour
 	}{
 		"without limits":                  {none(), Host{Processors: 2}, 40},
 		"a day of CPU time":               {day, Host{Processors: 2}, 40},
@@ -147,8 +147,8 @@ func TestWatchIsCheap(t *testing.T) {
 	}
 }
 
-// What works is looked at each minute, however old it is, and what begins to work again
-// is behind the next look.
+// A working job is sampled each minute, however long it has run. A job that starts to work again is
+// noticed with the next sample.
 func TestWatchSeesWork(t *testing.T) {
 	w := NewWatch(none(), Host{Processors: 2}, began)
 	look := func(cpu time.Duration) time.Duration {
@@ -186,8 +186,8 @@ func TestAccount(t *testing.T) {
 	at := func(seconds int, cpu time.Duration, rss uint64) Sample {
 		return Sample{At: began.Add(time.Duration(seconds) * time.Second), CPU: cpu, RSS: rss}
 	}
-	a.Add(at(1, 1*time.Second, 1<<30)) // 1 GiB s: it had so much all the time
-	a.Add(at(9, 1*time.Second, 3<<30)) // nothing: it did not run
+	a.Add(at(1, 1*time.Second, 1<<30)) // 1 GiB s: it held the memory during the whole second
+	a.Add(at(9, 1*time.Second, 3<<30)) // nothing: it used no CPU time
 	a.Add(at(10, 2*time.Second, 1<<30))
 	if a.Mem != 3 || a.MaxVmem != 3<<30 {
 		t.Errorf("mem %v, maxvmem %v; want 3 and 3 GiB", a.Mem, a.MaxVmem)
@@ -203,8 +203,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// Who measures for the accounting alone does it no more often than is wanted; limits are
-// looked after in any case.
+// Measurements for accounting alone are no more frequent than requested. Limits are watched in any
+// case.
 func TestUsageInterval(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{0: shortestUsage, 10 * time.Minute: 10 * time.Minute} {
 		w := NewWatch(none(), Host{UsageInterval: interval}, began)

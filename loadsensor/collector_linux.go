@@ -15,42 +15,41 @@ import (
 	"github.com/execd-project/execd/loadsensor/external"
 )
 
-// Settings are the settings that may change while reports are made.
+// Settings are the settings that may change while a Collector runs.
 type Settings struct {
 	Interval time.Duration // load_report_time of sge_conf(5); 0 is DefaultInterval
 	// Sensors is load_sensor of sge_conf(5): absolute paths without arguments.
 	Sensors []string
-	// User is whom sensors run as, admin_user of bootstrap(5). Empty is whoever this
-	// process is, except root: sensors run as root only where User is "root".
+	// User is the user that runs the sensors, admin_user of bootstrap(5). Empty means the user of
+	// this process, unless that is root: sensors run as root only if User is "root".
 	User string
-	Env  []string // of sensors, beside their own; e.g. SGE_ROOT and SGE_CELL
-	// Ahead asks sensors after each report, for the next one, which so never waits for
-	// them and has older values (DEMAND_LS=false of sge_conf(5)).
+	Env  []string // additional variables for sensors, such as SGE_ROOT and SGE_CELL
+	// Ahead requests the values for the next report after each report, so that no report waits for
+	// sensors. The values are older then (DEMAND_LS=false of sge_conf(5)).
 	Ahead bool
 }
 
-// Options say how reports are made.
+// Options are the options of a Collector.
 type Options struct {
 	Settings
-	Host string // this host, as the master spells it
-	// SameHost compares host names; nil compares without regard to case.
+	Host string // name of this host, as the master spells it
+	// SameHost compares host names; nil ignores case.
 	SameHost func(a, b string) bool
 
-	Builtin builtin.Options // Clock is set from below
-	// Sensor has what all sensors have in common: Dir, Timeout, Grace and so on. Path,
-	// User, Host, Env, Watcher, Clock and Notify are set.
+	Builtin builtin.Options // New sets Clock
+	// Sensor holds the configuration that all sensors share: Dir, Timeout, Grace and so on. The
+	// Collector sets Path, User, Host, Env, Watcher, Clock and Notify.
 	Sensor external.Config
 
-	// Patience is how long a report waits for sensors; 0 is DefaultPatience, or a
-	// quarter of the interval where that is less. A later answer is used for the next
-	// report.
+	// Patience is the time that a report waits for sensors; 0 is DefaultPatience, or a quarter of
+	// the interval if that is less. The next report uses answers that arrive later.
 	Patience time.Duration
-	// MaxAge is how old values of sensors may get; 0 is three intervals and the time
-	// that a sensor has to answer.
+	// MaxAge is the maximum age of a sensor's values; 0 is three intervals plus the time that a
+	// sensor has to answer.
 	MaxAge time.Duration
 
 	Clock  clock.Clock          // nil is the clock of the machine
-	Notify func(external.Event) // what happens to sensors, for a log; must not wait
+	Notify func(external.Event) // receives the events of sensors, for a log; must not block
 }
 
 // The defaults of Options.
@@ -66,15 +65,16 @@ type Status struct {
 	LastReport   time.Time         `json:"last_report,omitzero"`
 	Number       uint64            `json:"number"`       // of the last report
 	Acknowledged uint64            `json:"acknowledged"` // 0 for none
-	Values       []Value           `json:"values"`       // of the last report, unchanged ones too
-	Missing      []builtin.Missing `json:"missing"`      // built-in values that cannot be read, with the reason
+	Values       []Value           `json:"values"`       // of the last report, including unchanged ones
+	Missing      []builtin.Missing `json:"missing"`      // built-in values that could not be read, with the reason
 	Overridden   []Override        `json:"overridden,omitempty"`
 	Sensors      []external.Status `json:"sensors"` // in the order of load_sensor
-	// Unwatched is why no files are watched; changes are seen with the next report.
+	// Unwatched is the reason why the files of sensors are not watched. Changes are then noticed
+	// with the next report.
 	Unwatched string `json:"unwatched,omitempty"`
 }
 
-// Collector makes the reports. Make one with New.
+// Collector makes the reports of a host. Make one with New.
 type Collector struct {
 	options Options
 	reader  *builtin.Reader
@@ -83,20 +83,20 @@ type Collector struct {
 
 	mu       sync.Mutex
 	settings Settings
-	hurry    bool // a report is wanted now
+	hurry    bool // a report was requested
 	book     book
-	status   Status        // but for Values
+	status   Status        // without Values
 	values   map[Key]Value // of the last report
 	sensors  []*external.Sensor
 	running  bool
 
-	// Of Run alone.
+	// Used by Run only.
 	applied Settings
 	watcher *external.Watcher
-	leaving []*external.Sensor // removed from the list, and not ended yet
+	leaving []*external.Sensor // removed from the list, and not finished yet
 }
 
-// New returns a Collector, which does nothing before Run.
+// New returns a Collector, which does nothing until Run is called.
 func New(options Options) (*Collector, error) {
 	if options.Host == "" {
 		return nil, errors.New("cannot report load: the name of the host is empty")
@@ -141,15 +141,15 @@ func (s Settings) check() (Settings, error) {
 // Run closes the channel when it returns.
 func (c *Collector) Reports() <-chan Report { return c.reports }
 
-// Ack says that a report has arrived; the next ones have what is other than in it. Only
-// the report that was made last can be acknowledged.
+// Ack acknowledges a report. Later reports contain only the differences from it. Only the last
+// report can be acknowledged; other numbers are ignored.
 func (c *Collector) Ack(number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.book.ack(number)
 }
 
-// Full asks for a report of all values, at once: a master has lost what it knew.
+// Full requests a report of all values at once, for a master that has lost its data.
 func (c *Collector) Full() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *Collector) Full() {
 	c.poke()
 }
 
-// Now asks for a report at once.
+// Now requests a report at once.
 func (c *Collector) Now() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *Collector) Now() {
 	c.poke()
 }
 
-// Configure changes the settings: all of them, or none if there is an error.
+// Configure changes the settings. If there is an error, it changes none of them.
 func (c *Collector) Configure(s Settings) error {
 	s, err := s.check()
 	if err != nil {
@@ -179,14 +179,14 @@ func (c *Collector) Configure(s Settings) error {
 	return nil
 }
 
-// Status is the current status.
+// Status returns the current status.
 func (c *Collector) Status() Status {
 	c.mu.Lock()
 	st, sensors, values := c.status, c.sensors, c.values
 	st.Host, st.Interval = c.options.Host, c.settings.Interval
 	st.Number, st.Acknowledged = c.book.number, c.book.acked
 	c.mu.Unlock()
-	st.Values = sorted(values) // which nobody changes
+	st.Values = sorted(values) // never modified
 	st.Sensors = make([]external.Status, 0, len(sensors))
 	for _, s := range sensors {
 		st.Sensors = append(st.Sensors, s.Status())
@@ -194,7 +194,7 @@ func (c *Collector) Status() Status {
 	return st
 }
 
-// poke wakes Run up; the lock is held.
+// poke wakes Run up. The caller holds the lock.
 func (c *Collector) poke() {
 	select {
 	case c.wake <- struct{}{}:
@@ -202,9 +202,8 @@ func (c *Collector) poke() {
 	}
 }
 
-// Run makes reports until ctx is done. Then sensors are told to quit, and it returns
-// when all have ended, which takes at most as long as a sensor has for that. It may be
-// called once.
+// Run makes reports until ctx is done. Then it stops the sensors, and returns when all have
+// finished, at the latest after their Grace. It may be called once.
 func (c *Collector) Run(ctx context.Context) error {
 	c.mu.Lock()
 	if c.running {
@@ -253,8 +252,8 @@ func (c *Collector) rest(ctx context.Context, began time.Time) {
 	}
 }
 
-// apply takes over what was configured, and tells whether a report is wanted now: as was
-// asked for, or because a load sensor has begun, which somebody wants to see at work.
+// apply applies the new settings. It reports whether a report is due now: because one was
+// requested, or because a load sensor was started and its values are of interest.
 func (c *Collector) apply() bool {
 	c.mu.Lock()
 	settings, hurry := c.settings, c.hurry
@@ -315,7 +314,7 @@ func (c *Collector) turn(ctx context.Context) {
 	now := c.options.Clock.Now()
 	all := collection{host: c.options.Host, sameHost: c.options.SameHost, values: map[Key]Value{}}
 	all.addBuiltin(values, missing, now)
-	for i, s := range c.sensors { // only Run writes them
+	for i, s := range c.sensors { // only Run changes them
 		values, at := s.Latest()
 		if !at.IsZero() && now.Sub(at) <= c.maxAge() {
 			all.addSensor(c.applied.Sensors[i], values, at)
@@ -328,14 +327,14 @@ func (c *Collector) turn(ctx context.Context) {
 	r := c.book.report(c.options.Host, now, all.values)
 	c.status.LastReport, c.values = now, all.values
 	c.status.Missing, c.status.Overridden = all.missing, all.overridden
-	select { // what nobody has taken is out of date
+	select { // a report that nobody has read is obsolete
 	case <-c.reports:
 	default:
 	}
 	c.reports <- r
 }
 
-// ask asks all sensors at once.
+// ask sends a request to all sensors.
 func (c *Collector) ask() []<-chan struct{} {
 	answers := make([]<-chan struct{}, len(c.sensors))
 	for i, s := range c.sensors {
@@ -344,7 +343,7 @@ func (c *Collector) ask() []<-chan struct{} {
 	return answers
 }
 
-// await asks all sensors and waits for them, but not for long.
+// await sends a request to all sensors and waits for the answers, at most for Patience.
 func (c *Collector) await(ctx context.Context) {
 	if len(c.sensors) == 0 {
 		return
@@ -381,11 +380,11 @@ func (c *Collector) maxAge() time.Duration {
 	return 3*c.applied.Interval + timeout
 }
 
-// mustEnd is how long after their time to quit sensors are waited for. One that is
-// not gone then hangs in the kernel, or its user database or file server does.
+// mustEnd is the time to wait for sensors after their Grace. If a sensor still runs then, it hangs
+// in the kernel, or its user database or file server does not answer.
 const mustEnd = 10 * time.Second
 
-// end stops the sensors.
+// end stops all sensors.
 func (c *Collector) end() {
 	sensors := append(c.leaving, c.sensors...)
 	for _, s := range sensors {

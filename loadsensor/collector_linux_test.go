@@ -31,7 +31,7 @@ while read line; do
 done
 `
 
-// running is a collector that runs, on a clock that stands still.
+// running is a collector that runs with a manual clock.
 type running struct {
 	*Collector
 	t     *testing.T
@@ -40,7 +40,7 @@ type running struct {
 	user  string
 }
 
-// script makes a sensor.
+// script creates the program of a sensor.
 func (r *running) script(name, text string) string {
 	r.t.Helper()
 	path := filepath.Join(r.dir, name)
@@ -50,7 +50,8 @@ func (r *running) script(name, text string) string {
 	return path
 }
 
-// collect runs a collector until the end of the test, and then looks for what is left.
+// collect runs a collector until the end of the test, and then checks that no process or file
+// descriptor is left.
 func collect(t *testing.T, prepare func(r *running, o *Options)) *running {
 	t.Helper()
 	before := descriptors(t)
@@ -111,7 +112,7 @@ func descriptors(t *testing.T) []string {
 	var open []string
 	for _, e := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + e.Name())
-		// Go's runtime has two of its own, made once.
+		// Go's runtime has two of its own, which it creates once.
 		if err == nil && !strings.HasPrefix(target, "/proc/") && target != "anon_inode:[eventpoll]" && target != "anon_inode:[eventfd]" {
 			open = append(open, e.Name()+" "+target)
 		}
@@ -140,7 +141,7 @@ func noGoroutines(t *testing.T) {
 	}
 }
 
-// next is the next report.
+// next returns the next report.
 func (r *running) next() Report {
 	r.t.Helper()
 	select {
@@ -152,7 +153,7 @@ func (r *running) next() Report {
 	return Report{}
 }
 
-// pass lets time pass for which somebody waits.
+// pass advances the clock once a goroutine waits for it.
 func (r *running) pass(d time.Duration) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
@@ -163,7 +164,7 @@ func (r *running) pass(d time.Duration) {
 	r.clock.Advance(d)
 }
 
-// until waits for something that no channel tells.
+// until polls for a condition that no channel reports.
 func (r *running) until(ready func() bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(patience); !ready(); runtime.Gosched() {
@@ -173,7 +174,7 @@ func (r *running) until(ready func() bool) {
 	}
 }
 
-// fromSensors is what sensors have said.
+// fromSensors returns the values of sensors in a report.
 func fromSensors(report Report) string {
 	var s []string
 	for _, v := range report.Values {
@@ -223,7 +224,8 @@ func TestFullReportThenChanges(t *testing.T) {
 	}
 }
 
-// TestSensorsThatMisbehaveCostNobodyElse: one of each kind, and a good one.
+// TestSensorsThatMisbehaveCostNobodyElse runs a faulty sensor of each kind and a good one, and
+// expects the good one's values in time.
 func TestSensorsThatMisbehaveCostNobodyElse(t *testing.T) {
 	r := collect(t, func(r *running, o *Options) {
 		o.Sensors = []string{
@@ -248,7 +250,7 @@ func TestSensorsThatMisbehaveCostNobodyElse(t *testing.T) {
 		}
 		return len(sensors) == 7
 	})
-	r.pass(6 * time.Second) // for the one that hangs
+	r.pass(6 * time.Second) // for the sensor that hangs
 	report := r.next()
 	if got := fromSensors(report); got != "n1:errs:2 n1:good:1 n1:keeps:3" {
 		t.Errorf("%s", got)
@@ -301,14 +303,14 @@ func TestConfigure(t *testing.T) {
 			t.Errorf("%+v is taken", wrong)
 		}
 	}
-	// A second sensor, and the first goes on. There is a report at once.
+	// Adding a second sensor does not restart the first. There is a report at once.
 	if err := r.Configure(Settings{Interval: 7 * time.Second, Sensors: []string{b, a}, User: r.user}); err != nil {
 		t.Fatal(err)
 	}
-	if got := fromSensors(r.next()); got != "n1:a:2" { // and b has an empty value
+	if got := fromSensors(r.next()); got != "n1:a:2" { // b reports an empty value
 		t.Error(got)
 	}
-	// Another environment: all of them are started again.
+	// With another environment all sensors are restarted.
 	if err := r.Configure(Settings{Interval: 7 * time.Second, Sensors: []string{b, a}, User: r.user, Env: []string{"SITE=x"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -370,9 +372,9 @@ func TestRootWithoutUser(t *testing.T) {
 	}
 }
 
-// Sensors that are asked ahead are not waited for: what they say is in the next report.
+// With Ahead no report waits for sensors: their values are in the next report.
 func TestAhead(t *testing.T) {
-	fifo := filepath.Join(t.TempDir(), "go") // without a line from which the sensor says nothing
+	fifo := filepath.Join(t.TempDir(), "go") // the sensor reports nothing before it has read a line from it
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}

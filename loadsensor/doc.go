@@ -1,6 +1,6 @@
-// Package loadsensor is what a host reports: the load values that are built in
-// (package builtin), and those of external load sensors (package external), together,
-// at the times of load_report_time (sge_conf(5)).
+// Package loadsensor makes the load reports of a host at the interval load_report_time
+// (sge_conf(5)). A report combines the built-in load values (package builtin) with those of
+// external load sensors (package external).
 //
 // Other projects should not import this package: it may change at any time.
 //
@@ -14,19 +14,19 @@
 //		}
 //	}
 //
-// The first report has all values, and so has each until one is acknowledged. Then a
-// report has what is other than in the one that was acknowledged last, and names
-// what is not there any more, together with all that reports since then were about, since
-// those may have arrived. So nothing is lost when a report or its acknowledgement is,
-// and no report needs to be kept to be sent again. A report without any value says that the host lives.
+// The first report contains all values, and so does each report until one is acknowledged. After
+// that a report contains only the differences from the last acknowledged report, including the
+// names of values that no longer exist. Reports sent in the meantime may have arrived or not, so a
+// report also repeats every value that they contained. So nothing is lost if a report or an
+// acknowledgement is lost, and no report needs to be stored and sent again. A report without values
+// shows that the host is alive.
 //
-// Values are reported as they were measured. Scaling, thresholds and the complex that a
-// value belongs to are the master's business.
+// Values are reported as they were measured. The master applies scaling, thresholds and the type of
+// the complex.
 //
-// Values of a sensor come after those that are built in, and those of a sensor after
-// those of sensors before it in the list: the last one counts, as in the original. A
-// sensor that does not answer costs a report at most Options.Patience; its last values
-// are used until they are Options.MaxAge old, and then they are gone.
+// Sensors override built-in values, and each sensor overrides those before it in the list, as in
+// the original. A sensor that does not answer delays a report by at most Options.Patience. Its last
+// values are used until they are older than Options.MaxAge, and then removed.
 //
-// All methods may be called from several goroutines. None waits, but Run.
+// All methods may be called from several goroutines. Only Run blocks.
 package loadsensor

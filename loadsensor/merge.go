@@ -9,14 +9,14 @@ import (
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
 
-// Override is a value that several sources give.
+// Override describes a value that several sources report.
 type Override struct {
 	Key
-	By   string `json:"by"`             // the sensor whose value counts
-	Over string `json:"over,omitempty"` // the sensor whose value does not; empty for what is built in
+	By   string `json:"by"`             // the sensor whose value is used
+	Over string `json:"over,omitempty"` // the sensor whose value is ignored; empty for a built-in value
 }
 
-// collection is the values of one time.
+// collection holds the values of one report.
 type collection struct {
 	host       string
 	sameHost   func(a, b string) bool
@@ -47,8 +47,8 @@ func (c *collection) addSensor(path string, values []protocol.Value, at time.Tim
 	}
 }
 
-// derive computes the load per processor from what sensors say of the load or the
-// number of processors, as the original does, unless they say the former, too.
+// derive computes the load per processor from the sensors' values for the load or the number of
+// processors, as the original does, unless they also report the load per processor.
 func (c *collection) derive() {
 	processors, ok := c.values[Key{c.host, builtin.NumProc}]
 	if !ok {

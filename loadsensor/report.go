@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Key says what a value is of.
+// Key identifies a load value by host and name.
 type Key struct {
 	Host string `json:"host"` // "global" for the whole cluster
 	Name string `json:"name"`
@@ -23,8 +23,8 @@ type Value struct {
 	Key
 	Text   string    `json:"value"`
 	Static bool      `json:"static,omitempty"` // see load_parameters(5); it is shown for hosts that are down
-	At     time.Time `json:"at"`               // when it was measured
-	Source string    `json:"source,omitempty"` // path of the load sensor; empty for what is built in
+	At     time.Time `json:"at"`               // time of the measurement
+	Source string    `json:"source,omitempty"` // path of the load sensor; empty for a built-in value
 }
 
 // Report holds the load values of a host at one time.
@@ -32,20 +32,20 @@ type Report struct {
 	Number uint64    `json:"number"` // the first is 1; for Ack
 	Time   time.Time `json:"time"`
 	Host   string    `json:"host"`
-	// Full is true if Values are all there are: what a master has besides is gone.
+	// Full is true if Values contains all values: the master removes all others.
 	Full    bool    `json:"full"`
 	Values  []Value `json:"values"`            // sorted by host, then by name
 	Removed []Key   `json:"removed,omitempty"` // in the same order; not in a full report
 }
 
-// book remembers what the reader of the reports knows.
+// book records the values that the reader of the reports has.
 type book struct {
 	number uint64
 	sent   map[Key]Value // by the last report
-	known  map[Key]Value // acknowledged; nil for nothing
+	known  map[Key]Value // acknowledged; nil for none
 	acked  uint64
-	// doubtful holds the values in the reports since then. They may have arrived or not, so that it
-	// is told again even if it is as it was.
+	// doubtful holds the keys of values in the reports since then. These may have arrived or not,
+	// so the next report repeats the values even if they have not changed.
 	doubtful map[Key]bool
 }
 
@@ -91,15 +91,15 @@ func (b *book) doubt(r Report) {
 	}
 }
 
-// ack takes an acknowledgement. One for an older report than the last is out of date:
-// what has changed since will be in the next one.
+// ack records an acknowledgement. It ignores one for an older report than the last: the next report
+// contains all changes since.
 func (b *book) ack(number uint64) {
 	if number == b.number && number != 0 && b.sent != nil {
 		b.known, b.acked, b.doubtful = b.sent, number, nil
 	}
 }
 
-// forget has the next report be full, whatever is acknowledged before it.
+// forget makes the next report a full one, whatever was acknowledged before.
 func (b *book) forget() { b.known, b.sent, b.doubtful = nil, nil, nil }
 
 func sorted(values map[Key]Value) []Value {

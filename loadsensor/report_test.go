@@ -21,8 +21,8 @@ func valuesOf(texts map[Key]string) map[Key]Value {
 	return m
 }
 
-// TestNothingIsLost: whatever is lost of reports and acknowledgements, whoever takes
-// each report that arrives has what the host had when it was made.
+// TestNothingIsLost checks, with any loss of reports and acknowledgements, that a reader who
+// applies each report that arrives has the values that the host had when it made the report.
 func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b book

@@ -31,8 +31,8 @@ func (s *Shepherd) prepare(rlimits []limits.Rlimit) *spawn.Program {
 	return p
 }
 
-// bindToUs makes the kernel kill the child if the supervisor ends first. A change of identity
-// resets that. It precedes the opening of files, because the child may have to wait there.
+// bindToUs makes the kernel kill the child if the supervisor exits first. A change of identity
+// resets that. It precedes the opening of files, because the child may block there.
 func (s *Shepherd) bindToUs(p *spawn.Program) { p.ParentDeathSignal(unix.SIGKILL) }
 
 // procedureProgram returns the program that runs one of the site's procedures. The child opens its
@@ -59,8 +59,8 @@ func (s *Shepherd) jobInvocation() invocation {
 	return jobInvocation(s.d)
 }
 
-// startJob starts the job itself. It records the additional group ID first, because a real execd
-// takes this file as the sign that the job exists.
+// startJob starts the job itself. It records the additional group ID first, because sge_execd takes
+// this file as the sign that the job exists.
 func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time, error) {
 	env := newEnvironment(s.jobEnv.list, inv.env)
 	f := jobFiles(s.d)

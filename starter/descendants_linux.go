@@ -65,8 +65,8 @@ func (s *Shepherd) stepProcesses(methods bool) []int {
 	return list
 }
 
-// keepOrphansOfDead is called with a fresh list of processes: a stray that has died since may have
-// left orphans in it.
+// keepOrphansOfDead reports whether strays have died and left orphans. It is called with a fresh
+// list of processes, which may contain such orphans.
 func (s *Shepherd) keepOrphansOfDead() bool {
 	found := false
 	for pid := range s.strays {

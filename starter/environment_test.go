@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// model is an environment as a map.
+// model returns an environment as a map.
 func model(lists ...[]string) map[string]string {
 	m := map[string]string{}
 	for _, l := range lists {
@@ -35,7 +35,7 @@ func compare(t *testing.T, e *environment, want map[string]string) {
 	}
 }
 
-// FuzzEnvironment compares with a map, whatever the variables are.
+// FuzzEnvironment compares the environment with a map, for any variables.
 func FuzzEnvironment(f *testing.F) {
 	f.Add("A=1\x00B=2\x00A=3", "B=\x00C", "A")
 	f.Add("=\x00==\x00A==", "", "")
@@ -46,8 +46,8 @@ func FuzzEnvironment(f *testing.F) {
 		e, m := newEnvironment(a, b), model(a, b)
 		compare(t, e, m)
 
-		// Procedures take what they take, and leave the job's as it is. Grid Engine's
-		// variables they take from the daemon alone.
+		// A procedure's environment does not change the job's. Procedures get Grid Engine's
+		// variables from the daemon only.
 		d := &job.Description{Owner: "alice"}
 		said := map[string]string{"QUEUE": "all.q", "SGE_ROOT": "/sge"}
 		trusted := newEnvironment([]string{"QUEUE=all.q", "SGE_ROOT=/sge"})
@@ -92,7 +92,7 @@ func FuzzEnvironment(f *testing.F) {
 			}
 		}
 
-		// What is added to an environment stays when the list behind it changes.
+		// Additions to an environment remain if the list below it changes.
 		if added := "ADDED=1"; !strings.Contains(first+second, "ADDED") {
 			edited := newEnvironment(a, []string{added})
 			edited.change(a, b)
@@ -118,8 +118,8 @@ func TestStartupVariables(t *testing.T) {
 			t.Errorf("%s reaches a procedure", name)
 		}
 	}
-	// A prefix that is no pattern removes nothing more, as ENV removed
-	// ENVIRONMENT in the original.
+	// A name without a star removes no other names with the same prefix. In the original, ENV also
+	// removed ENVIRONMENT.
 	for _, name := range []string{"ENVIRONMENT", "LD", "TZ", "LANG", "LC_ALL", "PATH", "JOB_ID", "PS", "IFSX", "TMPDIR", "NODES", "BASE", "OPT"} {
 		if isStartup(name) {
 			t.Errorf("%s does not reach a procedure", name)

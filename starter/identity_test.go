@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// shepherdOf is a shepherd for jobs of alice, who is in some groups.
+// shepherdOf returns a shepherd for jobs of alice, who is in several groups.
 func shepherdOf(t *testing.T, d job.Description) *Shepherd {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,7 +84,7 @@ func TestAdditionalGroup(t *testing.T) {
 		"room for it, and it may be left": {3, true, 40000},
 		"the last place":                  {65535, true, 40000},
 		"no room":                         {65536, true, 0},
-		"no room, and it is demanded":     {65536, false, 40000}, // the kernel refuses then
+		"no room, and it is demanded":     {65536, false, 40000}, // the kernel then refuses
 	} {
 		s := &Shepherd{d: &job.Description{AddGroupID: 40000, SkipGroupLimit: c.skip}, owner: account{groups: make([]uint32, c.groups)}}
 		if got := s.additionalGroup(); got != c.want {

@@ -16,7 +16,7 @@ func TestLargest(t *testing.T) {
 		"small ones only if there is no other": {[]consumer{{1, "a", 5 * mib, true}, {2, "b", 4096, true}}, "a (1) 5M"},
 		"one small process":                    {[]consumer{{2, "b", 4096, true}}, "b (2) 0M"},
 		"the most that was seen of one":        {[]consumer{{1, "a", 2 * mib, true}, {1, "a", 5 * mib, true}, {1, "a", mib, true}}, "a (1) 5M"},
-		// The maximum of a dead process counts its children: make would be the largest.
+		// The maximum of an exited process includes its children: make would be the largest.
 		"what was seen before what the kernel says": {
 			[]consumer{{1, "make", mib, true}, {1, "make", 9 * mib, false}, {2, "cc", 8 * mib, false}}, "cc (2) 8M, make (1) 1M",
 		},

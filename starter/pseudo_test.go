@@ -44,9 +44,9 @@ func TestParseProcedure(t *testing.T) {
 	}
 }
 
-// FuzzParseProcedure: whatever a procedure is configured as, and whatever the
-// values are that users choose, there is a program, as many words as were
-// configured, and no user or word comes from a value.
+// FuzzParseProcedure checks, for any configured procedure and any values that users choose, that
+// there is a program, that the number of words is the configured one, and that no user or word
+// comes from a value.
 func FuzzParseProcedure(f *testing.F) {
 	for _, s := range []string{"", " ", "/p", "root@/p $job_name x", "@", "a@b@c", "$x@/p", "$job_name", "\t$a$b$", "u/@p"} {
 		f.Add(s, "a b")
@@ -62,7 +62,7 @@ func FuzzParseProcedure(f *testing.F) {
 		if p.user != "" && (!strings.HasPrefix(words[0], p.user+"@") || strings.Contains(p.user, "/")) {
 			t.Fatalf("user %q is not in %q", p.user, command)
 		}
-		// Where values are empty of anything to expand, expanding again is idle.
+		// If values contain nothing to expand, a second expansion changes nothing.
 		plain := parseProcedure(command, variables{})
 		if !slices.Equal(plain.argv, parseProcedure(strings.Join(plain.argv, " "), variables{}).argv) && p.user == "" &&
 			!strings.ContainsAny(command, "@") && len(words) > 0 {
@@ -78,7 +78,7 @@ func FuzzExpand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s, a, b string) {
 		v := variables{"a": a, "b": b}
 		got := v.expand(s, nil)
-		// Reading the same from the back: the last dollar first.
+		// The same by replacing the last dollar first.
 		want := s
 		for i := len(s) - 1; i >= 0; i-- {
 			if s[i] != '$' {
@@ -101,7 +101,7 @@ func FuzzExpand(f *testing.F) {
 	})
 }
 
-// TestShellQuote asks a shell.
+// TestShellQuote compares with a shell.
 func TestShellQuote(t *testing.T) {
 	for _, s := range []string{
 		"", "plain", "a b", "'", "''", `"`, `\`, "`id`", "$(id)", "$HOME", "*", "~", "a\nb", "-n", "#", "!", ";", "&", "|", "\xff\xfe",

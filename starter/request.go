@@ -43,8 +43,8 @@ func (s *Shepherd) receiveAll() {
 }
 
 // receive translates a signal from the daemon into a request. The daemon cannot send the supervisor
-// the very signals that are meant for the job, so the original's execd uses stand-ins, and a file
-// for the others.
+// the signals that are meant for the job. Like the original's execd it sends other signals in their
+// place, and writes the number of any other signal to a file.
 func (s *Shepherd) receive(sig syscall.Signal) {
 	var r request
 	switch sig {

@@ -13,8 +13,7 @@ import (
 	"github.com/execd-project/execd/limits"
 )
 
-// What a job has used is written when there is something to tell, and not for a job that
-// sleeps.
+// The usage is written if it has changed enough, and not for a job that sleeps.
 func TestToldWhatIsNew(t *testing.T) {
 	const mib = 1 << 20
 	start := time.Unix(1_700_000_000, 0)
@@ -67,7 +66,7 @@ func TestToldWhatIsNew(t *testing.T) {
 			next.CPU += 4 * time.Millisecond
 			next.At = next.At.Add(time.Minute)
 		}
-		if o := s.online(); o.CPU != 0.017 { // 5, 9 and 13 are one, 17 is news, 21 is not
+		if o := s.online(); o.CPU != 0.017 { // 5, 9 and 13 are one value, 17 is new, 21 is not
 			t.Errorf("got %v s of CPU time", o.CPU)
 		}
 	})
@@ -82,7 +81,7 @@ func TestToldWhatIsNew(t *testing.T) {
 	})
 }
 
-// teller is a supervisor that has nothing but a job directory.
+// teller is a supervisor with only a job directory.
 type teller struct {
 	*testing.T
 	s *Shepherd
@@ -100,7 +99,7 @@ func newTeller(t *testing.T, start time.Time) *teller {
 	return &teller{t, s}
 }
 
-// tell is the part of a look that is tested here.
+// tell performs the part of a look that is tested here.
 func (w *teller) tell(sample limits.Sample) {
 	w.s.account.Add(sample)
 	w.s.tellOnline(&sample)
@@ -115,7 +114,7 @@ func (w *teller) online() *jobdir.Online {
 	return o
 }
 
-// TestOwnCPU: time in which this process does not run is none of a look's cost.
+// TestOwnCPU checks that time in which this process does not run does not count.
 func TestOwnCPU(t *testing.T) {
 	const wait = 500 * time.Millisecond
 	before := ownCPU()
@@ -125,6 +124,6 @@ func TestOwnCPU(t *testing.T) {
 	if used := ownCPU() - before; used > wait/2 {
 		t.Errorf("the process has used %s while it waited for %s", used, wait)
 	}
-	for before := ownCPU(); ownCPU()-before < 10*time.Millisecond; { // ends only if the time that is used counts
+	for before := ownCPU(); ownCPU()-before < 10*time.Millisecond; { // ends only if used CPU time counts
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// Choose chooses cores on a host for a job with the given number of slots
-// there (0 counts as 1), among those that are not in use. It changes nothing:
-// the caller adds the cores of the result to used, before anybody else chooses. A request for nothing gives
-// the zero Binding; a request that cannot be done an error of type *RefusedError.
+// Choose chooses cores on a host, among those not in use, for a job with the given number of slots
+// there (0 counts as 1). It changes nothing: the caller must add the cores of the result to used
+// before the next choice. A request for no binding returns the zero Binding. If the request cannot
+// be satisfied, the error is a *RefusedError.
 func Choose(t topology.Topology, used InUse, r Request, slots int) (Binding, error) {
 	c := chooser{pairs: t.Pairs(), top: t, used: used, request: r}
 	var cores []topology.Pair
@@ -81,7 +81,7 @@ func (c chooser) refuseCore(why Reason, core topology.Pair) error {
 	return &RefusedError{Request: c.request.String(), Reason: why, Core: core}
 }
 
-// amount checks a number of cores against the host.
+// amount returns an error if the host cannot have n cores for the job.
 func (c chooser) amount(n int) error {
 	if n < 1 {
 		return c.refuse(Malformed, strconv.Itoa(n)+" cores")
@@ -92,9 +92,8 @@ func (c chooser) amount(n int) error {
 	return nil
 }
 
-// linear takes cores of the first socket of which no core is in use, then,
-// while there are too few, of the socket with most free cores, the first of
-// equal ones.
+// linear takes cores of the first socket without a core in use. While these are too few, it adds
+// cores of the socket with the most free cores; of equal ones it takes the first.
 func (c chooser) linear(t topology.Topology, n int) ([]topology.Pair, error) {
 	if err := c.amount(n); err != nil {
 		return nil, err
@@ -138,9 +137,8 @@ func (c chooser) linear(t topology.Topology, n int) ([]topology.Pair, error) {
 	}
 }
 
-// stride takes n cores, each step behind the one before, counting on across
-// sockets: from the start of the request, or from the first core from which
-// all of them are free.
+// stride takes n cores, each step cores after the previous one, counting across sockets. It begins
+// at the start core of the request, or at the first core from which all n are free.
 func (c chooser) stride(n, step int) ([]topology.Pair, error) {
 	if step < 1 {
 		return nil, c.refuse(Malformed, "step "+strconv.Itoa(step))
@@ -156,7 +154,7 @@ func (c chooser) stride(n, step int) ([]topology.Pair, error) {
 			return nil, c.refuseCore(NoSuchCore, start)
 		}
 	}
-	// The number of cores is tested by division: a product may overflow.
+	// The check uses division, since a product may overflow.
 	fits := func(from int) bool { return from < len(c.pairs) && n-1 <= (len(c.pairs)-1-from)/step }
 	if !fits(first) {
 		return nil, c.refuse(TooFewCores, "none of "+strconv.Itoa(len(c.pairs))+" at that distance")
@@ -182,7 +180,7 @@ func (c chooser) stride(n, step int) ([]topology.Pair, error) {
 	return nil, c.tooFew("")
 }
 
-// explicit takes exactly the cores of the request, in its order.
+// explicit takes exactly the cores of the request, in the given order.
 func (c chooser) explicit() ([]topology.Pair, error) {
 	if len(c.request.Pairs) == 0 {
 		return nil, c.refuse(Malformed, "no cores")

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// host makes a host of a topology string, and the cores that are in use of the
-// lower case. Processors are numbered through; each socket is a memory node.
+// host makes a host from a topology string; the cores in lower case are in use. Processors are
+// numbered consecutively, and each socket is a memory node.
 func host(t testing.TB, shape string) (topology.Topology, InUse) {
 	t.Helper()
 	sh, err := topology.ParseShape(shape)
@@ -54,7 +54,7 @@ func explicit(t testing.TB, pairs string) Request {
 func TestCoresOfARequest(t *testing.T) {
 	slots := Request{Strategy: Linear, Slots: true}
 	for sentence, c := range map[string]struct {
-		host    string // lower case is in use by others
+		host    string // cores in lower case are in use by other jobs
 		request Request
 		slots   int
 		want    string
@@ -97,7 +97,7 @@ func TestCoresOfARequest(t *testing.T) {
 	}
 }
 
-// The processors of a queue (queue_conf(5)) leave the other cores to others.
+// With processors of a queue (queue_conf(5)) a job gets only their cores.
 func TestCoresOfAQueue(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		host, queue string
@@ -275,7 +275,7 @@ func TestACoreOfTwoJobsIsInUseUntilBothEnd(t *testing.T) {
 		t.Error("free while a job has it")
 	}
 	used.Remove(core)
-	used.Remove(core) // an end that is reported twice
+	used.Remove(core) // the same end may be reported twice
 	if used.Has(core[0]) || len(used) != 0 {
 		t.Errorf("still in use: %v", used)
 	}

@@ -9,25 +9,25 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// Config is a value of "binding" in the config file of a job directory,
-// written by us or by the original's execd:
+// Config is a value of "binding" in the config file of a job directory, as written by this agent or
+// by the original's execd:
 //
 //	[env_|pe_]explicit:S,C[:S,C...]:TOPO
 //	[env_|pe_]linear:N:S,C:TOPO
 //	[env_|pe_]striding:N:STEP:S,C:TOPO
 //
-// where TOPO is the host's topology string with the job's cores in lower case.
-// The zero value is no binding, "NULL".
+// TOPO is the host's topology string with the job's cores in lower case. The zero value is no
+// binding, "NULL".
 type Config struct {
 	Instance     Instance
 	Strategy     Strategy
 	Amount, Step int             // linear, striding
 	Start        topology.Pair   // linear, striding
 	Pairs        []topology.Pair // explicit
-	Shape        topology.Shape  // nil where the text has none
+	Shape        topology.Shape  // nil if the text has none
 }
 
-// String returns the value as the config file has it.
+// String formats the value for the config file.
 func (c Config) String() string {
 	s := c.Instance.prefix() + c.Strategy.String()
 	switch c.Strategy {
@@ -46,7 +46,7 @@ func (c Config) String() string {
 	return s
 }
 
-// ParseConfig reads what String prints. "" and "NULL" are no binding.
+// ParseConfig reads the format of String. "" and "NULL" are no binding.
 func ParseConfig(text string) (Config, error) {
 	fail := func(why string) (Config, error) {
 		return Config{}, errors.New("cannot read binding " + strconv.Quote(text) + ": " + why)
@@ -72,7 +72,7 @@ func ParseConfig(text string) (Config, error) {
 		c.Shape, fields = sh, fields[:n-1]
 	}
 
-	numbers := 0 // before the first core
+	numbers := 0 // number of numbers before the first core
 	switch name {
 	case "explicit":
 		c.Strategy = Explicit
@@ -114,13 +114,12 @@ func ParseConfig(text string) (Config, error) {
 	return c, nil
 }
 
-// Resolve finds the cores on the host, for a supervisor that the original's execd
-// has started. No binding gives the zero Binding; its Mems are left empty. An
-// error is of type *RefusedError.
+// Resolve finds the cores on the host, for a supervisor that the original's execd has started. No
+// binding returns the zero Binding. Mems of the result is empty. An error is a *RefusedError.
 //
-// For linear and striding entries the cores in lower case are what execd
-// accounts, and these are used: the first core of a striding entry is wrong
-// in the original (the socket's number stands for the core's, too).
+// For linear and striding entries Resolve uses the cores in lower case, which are those that execd
+// accounts. The first core of a striding entry is wrong in the original: it has the socket's number
+// also in place of the core's.
 func (c Config) Resolve(t topology.Topology) (Binding, error) {
 	refuse := func(why Reason, core topology.Pair, detail string) (Binding, error) {
 		return Binding{}, &RefusedError{Request: c.String(), Reason: why, Core: core, Detail: detail}

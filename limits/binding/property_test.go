@@ -41,7 +41,7 @@ func drawRequest(t *rapid.T) (r Request, slots int) {
 	return r, rapid.IntRange(0, 8).Draw(t, "slots of the job")
 }
 
-// wanted is the number of cores that a request is for.
+// wanted returns the number of cores of a request.
 func wanted(r Request, slots int) int {
 	switch {
 	case r.Strategy == Explicit:
@@ -96,7 +96,7 @@ func TestJobsNeverShareACore(t *testing.T) {
 		if all.Len() != n {
 			rt.Fatalf("%d processors are given %d times", all.Len(), n)
 		}
-		// What the agent finds after a restart.
+		// The agent's state after a restart.
 		rebuilt := make(InUse)
 		for _, b := range jobs {
 			c, err := ParseConfig(b.Config())
@@ -148,7 +148,7 @@ func checkBinding(t *rapid.T, top topology.Topology, used InUse, r Request, slot
 	}
 }
 
-// checkRefusal tries what was refused the long way round.
+// checkRefusal verifies a refusal by trying all possibilities.
 func checkRefusal(t *rapid.T, top topology.Topology, used InUse, r Request, slots int, no *RefusedError) {
 	n := wanted(r, slots)
 	free := slices.DeleteFunc(top.Pairs(), used.Has)
@@ -170,7 +170,7 @@ func checkRefusal(t *rapid.T, top topology.Topology, used InUse, r Request, slot
 			t.Fatalf("%v: core %v is free", r, no.Core)
 		}
 	case TooFewCores:
-		// So it must be on an idle host.
+		// The same refusal must occur on an idle host.
 		var again *RefusedError
 		if _, err := Choose(top, nil, r, slots); !errors.As(err, &again) || again.Reason != TooFewCores {
 			t.Fatalf("%v: too few cores on a busy host, on an idle one %v", r, err)

@@ -8,9 +8,9 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// Processors reads the processors of a queue (queue_conf(5)): the operating
-// system's numbers and ranges of them, as in "1-4,8,10". "" and UNDEFINED, which
-// mean that jobs may use all of them, give the empty set.
+// Processors reads the processors of a queue (queue_conf(5)): the operating system's numbers and
+// ranges of them, as in "1-4,8,10". "" and UNDEFINED return the empty set, which means that jobs
+// may use all processors.
 func Processors(text string) (topology.CPUSet, error) {
 	if text == "" || strings.EqualFold(text, "UNDEFINED") {
 		return topology.CPUSet{}, nil
@@ -22,12 +22,12 @@ func Processors(text string) (topology.CPUSet, error) {
 	return cpus, nil
 }
 
-// Affinity holds the processors and memory nodes to which a job is restricted, be it by
+// Affinity holds the processors and memory nodes to which a job is restricted, by
 // sched_setaffinity(2) or by a cpuset. The zero value is no restriction.
 type Affinity struct {
 	CPUs topology.CPUSet
-	// Mems are the memory nodes of CPUs; empty where nothing is known and
-	// memory is to be left alone.
+	// Mems are the memory nodes of CPUs. It is empty if they are unknown; memory is then not
+	// restricted.
 	Mems topology.CPUSet
 }
 

@@ -2,24 +2,23 @@ package binding
 
 import "github.com/execd-project/execd/limits/topology"
 
-// Reason says why a request or a config entry cannot be done on a host.
+// Reason is the reason why a host cannot satisfy a request or a config entry.
 type Reason int
 
-// The reasons.
+// The reasons for a refusal.
 const (
-	// Malformed: the request makes no sense on any host.
+	// Malformed: the request is invalid on every host.
 	Malformed Reason = iota + 1
 	// NoSuchCore: the host has no core of the given numbers.
 	NoSuchCore
-	// TooFewCores: the host does not have that many cores, or not at that
-	// distance, even when nothing runs.
+	// TooFewCores: the host does not have that many cores, or not at that distance, even if it is
+	// idle.
 	TooFewCores
-	// CoreInUse: a core that must be used is another job's.
+	// CoreInUse: a requested core belongs to another job.
 	CoreInUse
-	// TooFewFree: other jobs leave too few cores, or none at that distance.
+	// TooFewFree: the cores that other jobs leave are too few, or not at that distance.
 	TooFewFree
-	// NotOfQueue: a core that must be used has a processor that the queue of
-	// the job does not have.
+	// NotOfQueue: a requested core has a processor that the queue of the job lacks.
 	NotOfQueue
 	// OtherHost: the config entry was written for another topology.
 	OtherHost
@@ -47,8 +46,8 @@ func (r Reason) String() string {
 	}
 }
 
-// RefusedError is the error of a binding that cannot be done. The original then
-// runs the job unbound, and so should we.
+// RefusedError is the error for a binding that is impossible. The job should then run unbound, as
+// in the original.
 type RefusedError struct {
 	Request string // the request or config entry
 	Reason  Reason

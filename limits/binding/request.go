@@ -6,17 +6,17 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// Instance says who does the binding (sge_submit(1), -binding).
+// Instance says who binds the job (sge_submit(1), -binding).
 type Instance int
 
 // The instances of -binding.
 const (
-	Set Instance = iota // we bind the job; the default
-	Env                 // the job does, by SGE_BINDING
-	PE                  // the parallel environment does, by the pe_hostfile
+	Set Instance = iota // the agent binds the job; the default
+	Env                 // the job binds itself, by SGE_BINDING
+	PE                  // the parallel environment binds the job, by the pe_hostfile
 )
 
-// String returns the instance as -binding has it.
+// String returns the instance in the notation of -binding.
 func (i Instance) String() string {
 	switch i {
 	case Env:
@@ -28,7 +28,7 @@ func (i Instance) String() string {
 	}
 }
 
-// prefix returns the instance as the config file has it.
+// prefix returns the prefix of the instance in the config file.
 func (i Instance) prefix() string {
 	switch i {
 	case Env:
@@ -40,18 +40,18 @@ func (i Instance) prefix() string {
 	}
 }
 
-// Strategy is how cores are chosen.
+// Strategy is the way in which cores are chosen.
 type Strategy int
 
 // The strategies of -binding.
 const (
-	None Strategy = iota // no binding is asked for
+	None Strategy = iota // no binding is requested
 	Linear
 	Striding
 	Explicit
 )
 
-// String returns the strategy as -binding has it.
+// String returns the strategy in the notation of -binding.
 func (s Strategy) String() string {
 	switch s {
 	case Linear:
@@ -65,23 +65,23 @@ func (s Strategy) String() string {
 	}
 }
 
-// Request is one -binding option. The zero value asks for nothing.
+// Request is one -binding option. The zero value requests no binding.
 type Request struct {
 	Instance Instance
 	Strategy Strategy
 
 	Amount int  // linear, striding: number of cores
-	Slots  bool // linear: as many cores as the job has slots on the host; Amount does not count
+	Slots  bool // linear: as many cores as the job has slots on the host; Amount is ignored
 	Step   int  // striding: distance between cores; 1 for successive ones
 
-	// HasStart makes Socket and Core the first core; otherwise it is searched.
+	// HasStart makes Socket and Core the first core; otherwise Choose searches for it.
 	HasStart     bool
 	Socket, Core int
 
 	Pairs []topology.Pair // explicit: the cores
 
-	// Queue are the processors of the queue (queue_conf(5), processors): only
-	// cores all threads of which are among them can be had. Empty for all.
+	// Queue are the processors of the queue (queue_conf(5), processors). A job gets only cores with
+	// all their threads among them. Empty allows all cores.
 	Queue topology.CPUSet
 }
 

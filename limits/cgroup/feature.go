@@ -1,33 +1,33 @@
 package cgroup
 
-// Feature is something that control groups can do for a job.
+// Feature is an ability of control groups.
 type Feature int
 
 // The features.
 const (
-	Kill        Feature = iota // all processes at once, whatever they fork
-	Freeze                     // suspension that the job cannot see
-	Emptied                    // an event when the last process is gone
-	CPUTime                    // CPU time of all processes, ended ones included
-	CPUWeight                  // share of the CPU under contention
-	Cpuset                     // CPUs and memory nodes that cannot be left
+	Kill        Feature = iota // kills all processes at once, even if they fork
+	Freeze                     // suspends the job without a signal
+	Emptied                    // event when the last process has exited
+	CPUTime                    // CPU time of all processes, including finished ones
+	CPUWeight                  // share of the CPU if processes compete for it
+	Cpuset                     // CPUs and memory nodes that the job cannot leave
 	MemoryLimit                // limit of RAM
 	SwapLimit                  // limit of RAM and swap
-	MemoryPeak                 // the most memory ever used
-	OOMReport                  // how often memory ran out
-	OOMGroup                   // an OOM kill ends the whole job
+	MemoryPeak                 // largest memory usage so far
+	OOMReport                  // number of times that memory ran out
+	OOMGroup                   // an OOM kill kills the whole job
 	PidsLimit                  // limit of processes and threads
 	IOUsage                    // bytes read from and written to devices
 	Devices                    // devices that a job may not open
-	NumFeatures                // not a feature
+	NumFeatures                // number of features
 )
 
-// file is where a feature shows: a file in a new group, and the controller it
-// belongs to, empty for v2's own.
+// file identifies a feature by a file that a new group then has, and the file's controller; empty
+// for a file that every v2 group has.
 type file struct{ controller, name string }
 
 var features = [NumFeatures]struct {
-	name   string // what cannot be done without it
+	name   string // the operation that requires the feature
 	v2, v1 file
 	needs  string
 }{
@@ -120,7 +120,7 @@ var features = [NumFeatures]struct {
 // String returns the name of the feature.
 func (f Feature) String() string { return features[f].name }
 
-// controllers are those that we use, by version.
+// controllers lists the controllers that this package uses, by version.
 var (
 	controllersV2 = []string{"cpu", "cpuset", "memory", "pids", "io"}
 	controllersV1 = []string{"cpu", "cpuacct", "cpuset", "memory", "pids", "freezer", "blkio", "devices"}

@@ -30,7 +30,7 @@ func (g *Group) Name() string { return g.name }
 // the job directory.
 func (g *Group) Paths() *group.Paths { return g.paths }
 
-// Unmet returns which limits the group does not enforce, because the host cannot.
+// Unmet returns the limits that the group does not enforce because the host lacks the feature.
 func (g *Group) Unmet() []*group.NotSupportedError { return g.unmet }
 
 // dir returns the directory of the group in a hierarchy.
@@ -38,7 +38,8 @@ func (g *Group) dir(i int) string {
 	return filepath.Join(g.system.Hierarchies[i].Parent, g.within, g.name)
 }
 
-// in returns the directory of the group where a feature is; empty if it has none there.
+// in returns the directory of the group in the hierarchy of a feature; empty if the group has none
+// there.
 func (g *Group) in(f Feature) string {
 	p := g.system.places[f]
 	if p.err != nil || !slices.Contains(g.used, p.hierarchy) {
@@ -47,7 +48,7 @@ func (g *Group) in(f Feature) string {
 	return g.dir(p.hierarchy)
 }
 
-// owners says with which feature a file comes.
+// owners maps each file to the feature that provides it.
 var owners = [group.NumFiles]Feature{
 	group.CPUStat:             CPUTime,
 	group.CPUAcctUsage:        CPUTime,
@@ -71,10 +72,10 @@ var owners = [group.NumFiles]Feature{
 	group.PidsMax:             PidsLimit,
 	group.PidsEvents:          PidsLimit,
 	group.MemoryHigh:          MemoryLimit,
-	group.IOPressure:          Emptied, // it is v2's own, too
+	group.IOPressure:          Emptied, // every v2 group has it, too
 }
 
-// findPaths lists the files that are there for the supervisor.
+// findPaths returns the paths of the files that exist, for the supervisor.
 func (g *Group) findPaths(l *Limits) *group.Paths {
 	p := &group.Paths{}
 	for _, i := range g.used {
@@ -110,8 +111,8 @@ func (g *Group) findPaths(l *Limits) *group.Paths {
 	return p
 }
 
-// belongs reports whether a file is one of that version. The same name can mean
-// something else: cpu.stat of v1 has no CPU time.
+// belongs reports whether a file belongs to that version. The same name can have another meaning:
+// cpu.stat of v1 has no CPU time.
 func belongs(f group.File, unified bool) bool {
 	switch f {
 	case group.MemoryStat, group.PidsMax, group.PidsEvents:
@@ -120,15 +121,14 @@ func belongs(f group.File, unified bool) bool {
 	return f.V1() != unified
 }
 
-// Remove kills everything in the group, waits for it to be gone, and removes the
-// group with all groups that have been made in it. After the given time it gives
-// up with a *group.BusyError, which names what is left, and may be called again.
-// A group that is gone already is fine.
+// Remove kills all processes in the group, waits until they have exited, and removes the group with
+// all groups below it. After patience it returns a *group.BusyError, which names the remaining
+// processes; the caller may try again. It is no error if the group does not exist.
 func (g *Group) Remove(patience time.Duration) error { return RemovePaths(g.paths, patience) }
 
-// RemoveEmpty removes a group in which there is nothing, as there is after a supervisor that
-// came to its end, and reports whether it is gone. One of several directories is left to
-// RemovePaths, which has to find all of its files.
+// RemoveEmpty removes a group without processes, the usual state after a supervisor that has
+// finished, and reports whether the group was removed. It refuses a group with several directories:
+// use RemovePaths, which needs all of its files.
 func RemoveEmpty(p *group.Paths) bool {
 	if len(p.Dirs) != 1 {
 		return false
@@ -137,8 +137,8 @@ func RemoveEmpty(p *group.Paths) bool {
 	return err == nil || errors.Is(err, unix.ENOENT)
 }
 
-// RemovePaths is Remove for a group of which only the paths are known: one whose
-// maker is no more.
+// RemovePaths is like Remove, for a group of which only the paths are known, because the process
+// that created it has exited.
 func RemovePaths(p *group.Paths, patience time.Duration) error {
 	if RemoveEmpty(p) {
 		return nil
@@ -164,13 +164,13 @@ func RemovePaths(p *group.Paths, patience time.Duration) error {
 		if time.Until(deadline) < wait {
 			return fmt.Errorf("cannot remove the group %q: %w", p.Dirs[0], err)
 		}
-		// Kill asks one directory for processes. A process that is in another one alone was
-		// on its way into the group when the supervisor was killed.
+		// Kill lists the processes of one directory. A process that is only in another directory
+		// was entering the group when the supervisor was killed.
 		for _, dir := range p.Dirs {
 			killIn(dir)
 		}
-		// EBUSY: processes that have ended are still being taken apart, or a
-		// group was made meanwhile.
+		// EBUSY: the kernel has not finished with exited processes, or a group was created in the
+		// meantime.
 		time.Sleep(wait)
 	}
 }
@@ -182,7 +182,7 @@ func killIn(dir string) {
 		return
 	}
 	defer g.Close()
-	_ = g.KillOnce() // whether it worked is seen by removing the directory
+	_ = g.KillOnce() // removing the directory shows whether this worked
 }
 
 // dirs returns the directories of the group.
@@ -205,8 +205,8 @@ func removeDirs(dirs []string) error {
 	return errors.Join(errs...)
 }
 
-// removeTree removes a group and the groups in it. rmdir(2) is all that removes
-// groups: their files are not to be unlinked (os.RemoveAll would try).
+// removeTree removes a group and the groups in it. Only rmdir(2) removes groups: their files cannot
+// be unlinked, which os.RemoveAll would try.
 func removeTree(dir string) error {
 	err := os.Remove(dir)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ func testConfig() Config {
 	return Config{Name: fmt.Sprintf("execd-test-%d", os.Getpid()), MoveSelf: true, Devices: true}
 }
 
-// manager makes groups, or skips the test. Nothing of it is left afterwards.
+// manager makes groups, or skips the test. It removes everything at the end.
 func manager(t *testing.T, needs ...Feature) *Manager {
 	t.Helper()
 	testenv.Require(t, testenv.Cgroup)
@@ -118,7 +118,7 @@ func TestDetectLeavesNothing(t *testing.T) {
 
 func TestDetectAgreesWithOpen(t *testing.T) {
 	m := manager(t)
-	// After Open, and Close, so that what is enabled for one is not for the other.
+	// Close follows each Open, so that no controller stays enabled for the next one.
 	s, err := Detect(Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -404,7 +404,7 @@ func TestSweepTakesOrphansOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Another process, after a restart.
+	// A second Manager stands for another process after a restart.
 	again, err := Open(testConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -416,7 +416,7 @@ func TestSweepTakesOrphansOnly(t *testing.T) {
 	if names, err := again.Names(); err != nil || !slices.Equal(names, []string{"3.1"}) {
 		t.Errorf("Names = %v, %v", names, err)
 	}
-	again.Close() // must not disturb the one that is left
+	again.Close() // must not affect the remaining Manager
 	g, err := m.Load("3.1")
 	if err != nil {
 		t.Fatal(err)
@@ -437,7 +437,7 @@ func TestManagersMayShareAName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other.Close() // removes what m has made, too
+	other.Close() // also removes the groups that m has made
 	create(t, m, "1.1", Limits{Vmem: 1 << 30})
 	other.Close()
 	if names, err := m.Names(); err != nil || !slices.Equal(names, []string{"1.1"}) {
@@ -475,7 +475,7 @@ func TestWithin(t *testing.T) {
 	inner.Close()
 }
 
-// delegatedEnv makes the test executable into an unprivileged user's execd.
+// delegatedEnv is the variable that makes the test executable run as an unprivileged user's execd.
 const delegatedEnv = "EXECD_CGROUP_DELEGATED"
 
 func TestMain(m *testing.M) {
@@ -523,7 +523,7 @@ func beDelegated() error {
 	return nil
 }
 
-// unified returns the v2 hierarchy if groups can be made in it.
+// unified returns the v2 hierarchy if groups can be created in it.
 func unified(s *System) *Hierarchy {
 	for i, h := range s.Hierarchies {
 		if h.Unified && h.Parent != "" {
@@ -572,7 +572,7 @@ func TestDelegatedSubtree(t *testing.T) {
 	}
 	unmet := "unmet: []"
 	if m.System().Version != V2 {
-		unmet = "permission denied" // the v1 hierarchies are root's
+		unmet = "permission denied" // the v1 hierarchies belong to root
 	}
 	if !strings.Contains(string(out), unmet) {
 		t.Errorf("its output lacks %q", unmet)

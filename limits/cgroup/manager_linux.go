@@ -14,8 +14,8 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// ErrExists is returned by Create for a group that is there already: of a job
-// that was started twice, or of one that was left behind.
+// ErrExists is the error of Create for a group that already exists: the job was started twice, or
+// its previous group was not removed.
 var ErrExists = errors.New("the group exists already")
 
 // Manager makes groups of jobs.
@@ -25,8 +25,8 @@ type Manager struct {
 	system *System
 }
 
-// Open makes ready for groups of jobs. It does not fail when groups cannot be
-// made: then System says so, and Create returns a *group.NotSupportedError.
+// Open prepares the host for groups of jobs. It does not fail if groups cannot be created: System
+// then says why, and Create returns a *group.NotSupportedError.
 func Open(c Config) (*Manager, error) {
 	m := &Manager{config: c.withDefaults()}
 	if checkName(m.config.Name) != nil || m.config.Name == SelfName {
@@ -53,18 +53,18 @@ func (m *Manager) System() *System {
 	return m.system
 }
 
-// Close removes the group that holds those of jobs, unless there are any, and
-// nothing else. Jobs do not depend on a Manager.
+// Close removes the group that contains the groups of jobs, unless there are any. It does not
+// affect jobs.
 func (m *Manager) Close() {
 	for _, h := range m.System().Hierarchies {
 		if h.Parent != "" {
-			// EBUSY while there are groups in it.
+			// EBUSY if there are groups in it.
 			_ = os.Remove(filepath.Join(h.Parent, m.config.Name))
 		}
 	}
 }
 
-// Names lists the groups of jobs that exist, in order.
+// Names lists the existing groups of jobs, sorted by name.
 func (m *Manager) Names() ([]string, error) {
 	found := map[string]bool{}
 	for _, h := range m.System().Hierarchies {
@@ -90,8 +90,8 @@ func (m *Manager) Names() ([]string, error) {
 	return names, nil
 }
 
-// Load returns a group that exists already, as far as it does, to read from it or
-// to remove it. Its Paths do not know its limits.
+// Load returns an existing group, with the directories that still exist, for reading from it or
+// removing it. Its Paths contain no limits.
 func (m *Manager) Load(name string) (*Group, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -112,12 +112,12 @@ func (m *Manager) Load(name string) (*Group, error) {
 	return g, nil
 }
 
-// Sweep removes the groups that orphan names, with all processes in them: those
-// of jobs whose supervisor is no more. It is asked for each group, and has to know
-// of jobs that others run with the same Config.Name.
+// Sweep removes the groups for which orphan returns true, with all processes in them: the groups of
+// jobs whose supervisor no longer exists. orphan is called with each group's name. It must
+// recognize the jobs of other processes that use the same Config.Name.
 //
-// Groups are given the time together. It returns the names of those that are
-// removed; the error is about the others.
+// patience is the timeout for all groups together. Sweep returns the names of the removed groups;
+// the error describes the others.
 func (m *Manager) Sweep(patience time.Duration, orphan func(name string) bool) ([]string, error) {
 	names, err := m.Names()
 	if err != nil {
@@ -157,9 +157,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// Create makes the group of a job. What of the limits the host cannot enforce is
-// in Unmet of the group, and no error; a value that the kernel refuses is one, and
-// then no group is left.
+// Create makes the group of a job. A limit that the host cannot enforce is no error, and listed in
+// Unmet of the group. A value that the kernel refuses is an error, and no group remains.
 func (m *Manager) Create(name string, l Limits) (*Group, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -174,7 +173,7 @@ func (m *Manager) Create(name string, l Limits) (*Group, error) {
 		if !errors.Is(err, fs.ErrNotExist) || try == tries {
 			return nil, err
 		}
-		// Somebody else who uses the same name has just closed his Manager.
+		// Another process that uses the same name may have called Close in the meantime.
 		if err := m.prepare(); err != nil {
 			return nil, err
 		}
@@ -188,11 +187,12 @@ func (g *Group) create(l *Limits) error {
 		}
 	}
 	list := g.system.useful(l)
-	if len(list) == 0 { // it was asked for nevertheless
+	if len(list) == 0 { // the group was requested nevertheless
 		list = g.system.useful(&Limits{Counted: true, CPUCounted: true})
 	}
 	for _, i := range list {
-		// Not MkdirAll, which the library uses: an existing group is another's.
+		// Unlike the library's MkdirAll, Mkdir fails for an existing group, which belongs to
+		// another job.
 		err := os.Mkdir(g.dir(i), 0o755)
 		if errors.Is(err, fs.ErrExist) {
 			err = ErrExists
@@ -216,11 +216,12 @@ func (g *Group) create(l *Limits) error {
 	return nil
 }
 
-// useful lists the hierarchies in which a job needs a group: v2 always, since a
-// process is started in a group there at no cost. Those of v1 are for limits: that of memory
-// makes each page that the job touches cost a little more, and before Linux 5.14 a process
-// that enters one waits for an RCU grace period. Where a limit has one made, they are also for
-// what v2 does not do here; but for pids, which costs next to nothing, and is for each job.
+// useful lists the hierarchies in which a job needs a group. It always includes v2, since starting
+// a process in a v2 group costs nothing. v1 hierarchies are included only for limits: a memory
+// group makes each page that the job touches a little more expensive, and before Linux 5.14 a
+// process that enters a v1 group waits for an RCU grace period. If a job has v1 groups, they also
+// provide the features that v2 lacks on this host. The exception is pids, which costs almost
+// nothing and is used for each job.
 func (s *System) useful(l *Limits) []int {
 	var list []int
 	add := func(features []Feature) {
@@ -240,7 +241,7 @@ func (s *System) useful(l *Limits) []int {
 	if slices.ContainsFunc(list, func(i int) bool { return !s.Hierarchies[i].Unified }) {
 		add([]Feature{Kill, Emptied, Freeze, CPUTime, MemoryLimit})
 		if s.Check(Kill) != nil {
-			add([]Feature{PidsLimit}) // stops forks while they are killed
+			add([]Feature{PidsLimit}) // prevents forks while the processes are killed
 		}
 	}
 	if l.Pids > 0 {
@@ -255,6 +256,6 @@ func (s *System) useful(l *Limits) []int {
 	return list
 }
 
-// Wanted reports whether a job with these limits is to have a group: because a
-// limit needs it, or because it costs next to nothing.
+// Wanted reports whether a job with these limits should have a group: because a limit requires it,
+// or because it costs almost nothing.
 func (m *Manager) Wanted(l Limits) bool { return len(m.System().useful(&l)) > 0 }

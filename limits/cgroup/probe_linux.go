@@ -20,8 +20,7 @@ var (
 	errElsewhere  = errors.New("it is not where groups are to be made")
 )
 
-// choose finds the directory in which the group of that name can be made, and
-// makes it.
+// choose finds the directory in which the group named Config.Name can be created, and creates it.
 func (h *Hierarchy) choose(c Config) {
 	var candidates []string
 	switch {
@@ -51,12 +50,12 @@ func (h *Hierarchy) choose(c Config) {
 			h.Parent, h.Err = dir, nil
 			return
 		}
-		// The last is the one that is most likely ours.
+		// The last directory is the most likely one, so its error is the most useful.
 		h.Err = err
 	}
 }
 
-// try makes a group in dir and sees whether processes may enter it.
+// try creates a group in dir and checks whether processes may enter it.
 func (h *Hierarchy) try(dir, name string) error {
 	if h.Unified && !h.enterable(dir) {
 		return &fs.PathError{Op: "enter groups in", Path: dir, Err: errOutside}
@@ -68,8 +67,8 @@ func (h *Hierarchy) try(dir, name string) error {
 		err = unix.Access(path, unix.W_OK)
 	}
 	if err == nil && !h.Unified && slices.Contains(h.Controllers, "memory") {
-		// Default since Linux 5.11, and nowhere else may it be switched on once
-		// there are groups below.
+		// This is the default since Linux 5.11. In other directories it cannot be enabled once they
+		// contain groups.
 		_ = writeFile(filepath.Join(path, "memory.use_hierarchy"), "1")
 	}
 	if err == nil {
@@ -80,16 +79,16 @@ func (h *Hierarchy) try(dir, name string) error {
 	}
 	if err != nil {
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
-			err = p.Err // the path has been said
+			err = p.Err // the message already contains the path
 		}
 		return &fs.PathError{Op: "make groups in", Path: dir, Err: err}
 	}
 	return nil
 }
 
-// enterable reports whether processes of our group may be moved to groups in dir.
-// v2 wants the right to write the cgroup.procs of the nearest group that both are
-// in (cgroup-v2.rst, "Delegation Containment").
+// enterable reports whether processes of this process's group may be moved to groups in dir. v2
+// requires the right to write to cgroup.procs of the nearest common ancestor (cgroup-v2.rst,
+// "Delegation Containment").
 func (h *Hierarchy) enterable(dir string) bool {
 	if h.Own == "" {
 		return unix.Geteuid() == 0
@@ -108,9 +107,9 @@ func within(path, dir string) bool {
 
 func hasPrefix(s, prefix string) bool { return len(s) >= len(prefix) && s[:len(prefix)] == prefix }
 
-// delegated reports whether systemd has given a group away: Delegate= sets the
-// attribute trusted.delegate (since version 236), or user.delegate (251), which
-// others than root can read.
+// delegated reports whether systemd has delegated a group: Delegate= sets the attribute
+// trusted.delegate (since version 236), or user.delegate (251), which users other than root can
+// read.
 func delegated(dir string) bool {
 	for _, name := range []string{"trusted.delegate", "user.delegate"} {
 		var b [8]byte
@@ -121,11 +120,11 @@ func delegated(dir string) bool {
 	return false
 }
 
-// enabling is a controller that was enabled by us.
+// enabling is a controller that this process has enabled.
 type enabling struct{ file, controller string }
 
-// enableAll hands the controllers down from the parent to the group of that name
-// and on to the groups in it, each one on its own, and notes which were refused.
+// enableAll enables the controllers in the parent for the group of that name, and in that group for
+// the groups in it. It enables each one separately, and records which the kernel refused.
 func (h *Hierarchy) enableAll(c Config, refused map[string]error) []enabling {
 	var enabled []enabling
 	h.Controllers = nil
@@ -158,8 +157,7 @@ func (h *Hierarchy) enableAll(c Config, refused map[string]error) []enabling {
 
 const subtreeControl = "cgroup.subtree_control"
 
-// enable hands a controller down to the groups in dir. done is false when it had
-// been before.
+// enable enables a controller for the groups in dir. done is false if it was enabled before.
 func enable(dir, controller string) (done bool, err error) {
 	path := filepath.Join(dir, subtreeControl)
 	if slices.Contains(readFields(path), controller) {
@@ -171,13 +169,13 @@ func enable(dir, controller string) (done bool, err error) {
 	return true, nil
 }
 
-// makeRoom sees to it that the parent holds no process. The kernel refuses to
-// enable most controllers in a group with processes, by EBUSY, but not all: with
-// cpu or pids alone it becomes a threaded domain, and the groups in it can no
-// longer be entered (cgroup-v2.rst, "Threads").
+// makeRoom ensures that the parent contains no process. The kernel refuses to enable most
+// controllers in a group with processes (EBUSY), but not all: with cpu or pids alone the group
+// becomes a threaded domain, and the groups in it can no longer be entered (cgroup-v2.rst,
+// "Threads").
 func (h *Hierarchy) makeRoom(c Config) error {
 	if _, err := os.Stat(filepath.Join(h.Parent, "cgroup.type")); errors.Is(err, fs.ErrNotExist) {
-		return nil // the top of the hierarchy, which has no such rule
+		return nil // the top of the hierarchy, for which there is no such rule
 	}
 	missing := false
 	on := readFields(filepath.Join(h.Parent, subtreeControl))
@@ -203,8 +201,8 @@ func (h *Hierarchy) makeRoom(c Config) error {
 	return nil
 }
 
-// tryDeviceFilter loads and attaches a program that allows everything, to see
-// whether we may. It goes with the group.
+// tryDeviceFilter loads and attaches a program that allows everything, to check whether this
+// process may. Removing the group also removes the program.
 func tryDeviceFilter(dir string) error {
 	all := int64(-1)
 	insts, license, err := cgroup2.DeviceFilter([]specs.LinuxDeviceCgroup{
@@ -222,8 +220,8 @@ func tryDeviceFilter(dir string) error {
 	return err
 }
 
-// writeFile writes to a file of the kernel's. Without O_CREAT a file that is not
-// there is ENOENT; with it the kernel says EACCES.
+// writeFile writes to a file of the kernel. Without O_CREAT the error for a missing file is ENOENT;
+// with O_CREAT it would be EACCES.
 func writeFile(path, value string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

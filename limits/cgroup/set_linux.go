@@ -13,15 +13,15 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// set writes the limits for which the host has the features. It must not try the
-// others: the library opens files with O_CREAT, which then fails with EACCES, an
-// error that does not tell the cause.
+// set writes the limits for which the host has the features. It must not try the others: the
+// library opens files with O_CREAT, which fails with EACCES for a missing file, an error that hides
+// the cause.
 func (g *Group) set(l *Limits) error {
 	for _, i := range g.used {
 		if h := &g.system.Hierarchies[i]; h.Unified {
 			r := g.resources2(l)
 			if len(r.EnabledControllers()) == 0 && len(r.Devices) == 0 {
-				continue // it would open the groups above to write nothing
+				continue // the library would open the groups above without writing anything
 			}
 			if _, err := cgroup2.NewManager(h.Mount, g.relative(i), r); err != nil {
 				return err
@@ -37,7 +37,7 @@ func (g *Group) set(l *Limits) error {
 	return err
 }
 
-// relative returns the path of the group from the mount.
+// relative returns the path of the group relative to the mount.
 func (g *Group) relative(i int) string {
 	h := &g.system.Hierarchies[i]
 	return "/" + strings.TrimPrefix(strings.TrimPrefix(g.dir(i), h.Mount), "/")
@@ -105,19 +105,19 @@ func (g *Group) resources1(l *Limits) *specs.LinuxResources {
 		r.Pids = &specs.LinuxPids{Limit: &most}
 	}
 	if g.system.v1(Devices) {
-		// A new group may use what its parent may.
+		// A new group may use all devices that its parent may use.
 		r.Devices = slices.DeleteFunc(rules(l.Deny), func(d specs.LinuxDeviceCgroup) bool { return d.Allow })
 	}
 	return r
 }
 
-// clamp keeps a limit in what the library takes; both kernels round to pages and
-// take so much for none.
+// clamp limits a value to the library's type. The kernel rounds to pages and treats a value this
+// large as no limit.
 func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// rules returns the device filter: everything, except what is denied. The last rule
-// that matches counts. It does not end with a full denial, for which the library
-// would take no error seriously.
+// rules returns the device filter: everything except the denied devices. The last matching rule
+// counts. The list does not end with a rule that denies everything, since the library ignores
+// errors for such a filter.
 func rules(deny []Device) []specs.LinuxDeviceCgroup {
 	if len(deny) == 0 {
 		return nil
@@ -163,9 +163,8 @@ func (g *Group) subsystems() ([]cgroup1.Subsystem, cgroup1.Path) {
 	}
 }
 
-// named reports whether a v1 controller is found by its name beside others, the
-// only way in which the library finds it: cpu and cpuacct are often one mount, and
-// links lead there.
+// named reports whether the v1 controller has a mount under its own name. The library finds a
+// controller only by its name: cpu and cpuacct are often one mount, with links to it.
 func (h *Hierarchy) named(controller string) bool {
 	a, err := os.Stat(filepath.Join(filepath.Dir(h.Mount), controller))
 	if err != nil {
@@ -184,7 +183,7 @@ func subsystem(root, controller string) cgroup1.Subsystem {
 	case "cpuset":
 		return cgroup1.NewCpuset(root)
 	case "memory":
-		// What kmem counts is in the others, and newer kernels have lost it.
+		// The other files include what kmem counts, and newer kernels lack kmem.
 		return cgroup1.NewMemory(root, cgroup1.OptionalSwap(), cgroup1.IgnoreModules("kmem", "kmem.tcp"))
 	case "pids":
 		return cgroup1.NewPids(root)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Version is which control groups are mounted.
+// Version says which versions of control groups are mounted.
 type Version string
 
 // The versions.
@@ -14,28 +14,27 @@ const (
 	None   Version = "none"
 	V1     Version = "v1"
 	V2     Version = "v2"
-	Hybrid Version = "hybrid" // v1 controllers, and a v2 hierarchy beside them
+	Hybrid Version = "hybrid" // v1 controllers, and a v2 hierarchy in addition
 )
 
 // A Hierarchy is one mounted tree of groups.
 type Hierarchy struct {
 	Unified     bool     // v2
 	Mount       string   // where it is mounted
-	Controllers []string // v1: those mounted here; v2: those the parent may hand down
-	Own         string   // directory of the group that we are in; empty if it cannot be seen
-	// Parent is the directory below which groups are made. Where there is none
-	// Err says why.
+	Controllers []string // v1: the mounted controllers; v2: those that the parent can enable for its groups
+	Own         string   // directory of the group of this process; empty if it is not visible
+	// Parent is the directory below which groups are created. If it is empty, Err is the reason.
 	Parent string
 	Err    error
 }
 
-// survey reads from /proc/self/mountinfo and /proc/self/cgroup which hierarchies
-// are mounted (proc_pid_mountinfo(5), cgroups(7)). A hierarchy that is mounted
-// several times counts once, where it was mounted first.
+// survey reads from /proc/self/mountinfo and /proc/self/cgroup which hierarchies are mounted
+// (proc_pid_mountinfo(5), cgroups(7)). A hierarchy with several mounts is listed once, with the
+// first mount.
 func survey(mountinfo, self string) []Hierarchy {
 	own := map[string]string{}
 	for line := range strings.Lines(self) {
-		// 4:cpu,cpuacct:/a/b and 0::/a/b; names of groups may hold colons
+		// 4:cpu,cpuacct:/a/b and 0::/a/b; names of groups may contain colons
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		if len(f) == 3 {
 			own[f[1]] = f[2]
@@ -62,7 +61,7 @@ func survey(mountinfo, self string) []Hierarchy {
 				}
 			}
 			if len(h.Controllers) == 0 {
-				continue // name=systemd, and controllers that are of no use to us
+				continue // name=systemd, and controllers that this package does not use
 			}
 			for name := range own {
 				if slices.Contains(strings.Split(name, ","), h.Controllers[0]) {
@@ -85,11 +84,11 @@ func survey(mountinfo, self string) []Hierarchy {
 	return list
 }
 
-// inMount returns the directory of a group in a mount of the part of its hierarchy
-// that is below root; empty if it is outside of that.
+// inMount returns the directory of a group in a mount of the part of its hierarchy below root. It
+// is empty if the group is outside that part.
 func inMount(mount, root, group string) string {
-	// A group outside of our cgroup namespace is "/..", a mount from outside of
-	// it has such a root (cgroup_namespaces(7)).
+	// A group outside this cgroup namespace begins with "/..", and so does the root of a mount from
+	// outside (cgroup_namespaces(7)).
 	if strings.HasPrefix(group, "/..") || strings.HasPrefix(root, "/..") {
 		return ""
 	}
@@ -102,7 +101,7 @@ func inMount(mount, root, group string) string {
 	return ""
 }
 
-// unescape undoes the octal escapes of mountinfo: space, tab, newline, backslash.
+// unescape decodes the octal escapes of mountinfo: space, tab, newline, backslash.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -110,7 +109,7 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// version sums up what is mounted.
+// version returns the version of a list of mounted hierarchies.
 func version(list []Hierarchy) Version {
 	var v1, v2 bool
 	for _, h := range list {

@@ -17,10 +17,10 @@ import (
 type System struct {
 	Version     Version
 	Hierarchies []Hierarchy
-	// places says for each feature in which hierarchy it is, or why it is not.
+	// places holds, for each feature, the hierarchy that provides it, or the reason why none does.
 	places [NumFeatures]place
-	// core are files that each group of v2 has, or none, whatever controllers it has: it is
-	// looked for them in the first group that is made.
+	// core describes the files that a v2 group has with or without controllers. It is filled in
+	// when the first group is created.
 	core *coreFiles
 }
 
@@ -37,7 +37,7 @@ const (
 	present
 )
 
-// find reports whether a file of a group of v2 is there.
+// find reports whether a file of a v2 group exists.
 func (c *coreFiles) find(f group.File, path string) bool {
 	switch f {
 	case group.CPUStat, group.CgroupEvents, group.CgroupKill, group.CgroupFreeze, group.IOPressure:
@@ -66,8 +66,8 @@ type place struct {
 	err       *group.NotSupportedError
 }
 
-// Check returns nil if the host has a feature, and a *group.NotSupportedError
-// with the reason and the remedy if it has not.
+// Check returns nil if the host has a feature, and otherwise a *group.NotSupportedError with the
+// reason and the remedy.
 func (s *System) Check(f Feature) error {
 	if err := s.places[f].err; err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *System) Check(f Feature) error {
 	return nil
 }
 
-// Where returns the hierarchy in which a feature is, nil if there is none.
+// Where returns the hierarchy that provides a feature; nil if none does.
 func (s *System) Where(f Feature) *Hierarchy {
 	if s.places[f].err != nil {
 		return nil
@@ -83,38 +83,36 @@ func (s *System) Where(f Feature) *Hierarchy {
 	return &s.Hierarchies[s.places[f].hierarchy]
 }
 
-// v1 and v2 report whether the feature is there, and of that version.
+// v1 and v2 report whether that version provides the feature.
 func (s *System) v2(f Feature) bool { h := s.Where(f); return h != nil && h.Unified }
 func (s *System) v1(f Feature) bool { h := s.Where(f); return h != nil && !h.Unified }
 
-// Config says where groups of jobs are made.
+// Config selects where groups of jobs are created.
 type Config struct {
-	// Name is that of the group which holds those of the jobs; "execd" if empty.
+	// Name is the name of the group that contains the groups of jobs; empty means "execd".
 	Name string
-	// Within is the group in which Name is made, a path from the top of each
-	// hierarchy like those of /proc/PID/cgroup. If it is empty it is the group
-	// that systemd has delegated to us, the top, or our own, whichever can be
-	// used first.
+	// Within is the group in which Name is created: a path from the top of each hierarchy, as in
+	// /proc/PID/cgroup. If it is empty, it is the first usable one of: the group that systemd has
+	// delegated to this process, the top, and the group of this process.
 	Within string
-	// Path confines it to the hierarchies that are mounted there or below. If it is
-	// inside of one, groups are made in that group of it, and nowhere else. Empty
-	// for all hierarchies.
+	// Path restricts the hierarchies to those mounted at Path or below. If Path is a group inside
+	// one hierarchy, groups are created in that group only. Empty allows all hierarchies.
 	Path string
-	// Devices has it looked whether v2 can keep groups from devices. That loads a
-	// program into the kernel.
+	// Devices requests a check whether v2 can restrict access to devices. The check loads a program
+	// into the kernel.
 	Devices bool
-	// MoveSelf allows to move the calling process into a group of its own in
-	// Within. That is needed on v2 when it is there itself: then no controller can
-	// be enabled for groups next to it.
+	// MoveSelf allows moving this process into a group of its own in Within. v2 requires this if
+	// this process is in Within itself: otherwise no controller can be enabled for the groups in
+	// it.
 	MoveSelf bool
 
-	// Proc is where the proc file system is; "/proc" if empty.
+	// Proc is the mount point of the proc file system; empty means "/proc".
 	Proc string
 }
 
 const defaultName = "execd"
 
-// SelfName is the group that a process moves itself to (Config.MoveSelf).
+// SelfName is the name of the group that a process moves itself to (Config.MoveSelf).
 const SelfName = "execd.self"
 
 func (c Config) withDefaults() Config {
@@ -127,8 +125,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Detect finds out what there is, and leaves everything as it was. The error is
-// about /proc; that there are no groups, or none that we may use, is not one.
+// Detect examines the control groups of the host, and undoes its changes. An error concerns /proc.
+// It is no error if there are no groups, or none that this process may use.
 func Detect(c Config) (*System, error) {
 	c = c.withDefaults()
 	c.Name = probePrefix + c.Name + "-" + itoa(os.Getpid())
@@ -144,17 +142,17 @@ func Detect(c Config) (*System, error) {
 		}
 	}
 	for _, e := range enabled {
-		// Refused when somebody else has begun to use it meanwhile.
+		// The kernel refuses if another process has begun to use it.
 		_ = writeFile(e.file, "-"+e.controller)
 	}
 	return s, nil
 }
 
-// probePrefix begins the names of groups that are made to look at, and removed.
+// probePrefix is the prefix of temporary groups that are created for inspection.
 const probePrefix = ".probe-"
 
-// prepare makes the group that holds those of the jobs, in every hierarchy where
-// that is possible, and looks what can be done there.
+// prepare creates the group that contains the groups of jobs, in every hierarchy where that is
+// possible, and determines the available features.
 func prepare(c Config) (*System, []enabling, error) {
 	mountinfo, err := os.ReadFile(c.Proc + "/self/mountinfo")
 	if err != nil {
@@ -177,23 +175,23 @@ func prepare(c Config) (*System, []enabling, error) {
 				enabled = append(enabled, h.enableAll(c, refused)...)
 			}
 		}
-		// The last job of another process has ended just now, and that process
-		// has removed the group of all: it is made again.
+		// If the last job of another process has just finished, that process may have removed the
+		// group. It is created again.
 		if s.locate(c, refused) || n == tries {
 			return s, enabled, nil
 		}
 	}
 }
 
-// locate finds for each feature the hierarchy where it works, v2 first. It returns
-// false when the group that was made for it is gone.
+// locate finds, for each feature, the hierarchy that provides it, v2 first. It returns false if the
+// group that was created for this no longer exists.
 func (s *System) locate(c Config, refused map[string]error) bool {
 	probes := make([]string, len(s.Hierarchies))
 	for i, h := range s.Hierarchies {
 		if h.Parent == "" {
 			continue
 		}
-		// Files of a controller are in a group when its parent hands it down.
+		// A group has the files of a controller if its parent has enabled the controller.
 		dir := filepath.Join(h.Parent, c.Name, probePrefix+itoa(os.Getpid()))
 		switch err := os.Mkdir(dir, 0o755); {
 		case err == nil:
@@ -248,7 +246,7 @@ func (s *System) find(c Config, f Feature, probes []string, refused map[string]e
 	return place{err: e}
 }
 
-// why returns the reason for which a feature is missing, as far as it is known.
+// why returns the reason why a feature is missing, if it is known.
 func (s *System) why(f Feature, refused map[string]error) error {
 	if len(s.Hierarchies) == 0 {
 		return errNotMounted

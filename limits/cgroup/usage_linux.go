@@ -14,22 +14,21 @@ import (
 	"github.com/containerd/cgroups/v3/cgroup2"
 )
 
-// Usage is the usage of all processes of a group so far, those that have ended included. What the
+// Usage is the usage so far of all processes of a group, including finished ones. A value that the
 // host does not count is 0.
 type Usage struct {
 	CPU, User, System    time.Duration
-	Memory, Swap         uint64 // charged now, page cache included
+	Memory, Swap         uint64 // bytes charged now, including page cache
 	MemoryPeak           uint64
-	ReadBytes, ReadOps   uint64 // from devices: what the page cache had is not counted
+	ReadBytes, ReadOps   uint64 // from devices, without reads from the page cache
 	WriteBytes, WriteOps uint64
 	IOWait               time.Duration // in which at least one process waited for I/O (PSI; v2 only)
 	OOMKills             uint64
-	PidsPeak             uint64 // most threads at a time
+	PidsPeak             uint64 // largest number of threads at the same time
 }
 
-// Usage reads what has been used. It is for the end of a job, before Remove, and
-// for a look now and then; what has to be cheap reads single files (package
-// limits/group).
+// Usage reads the usage so far. It is for the end of a job, before Remove, and for occasional
+// calls. Package limits/group reads single values at a lower cost.
 func (g *Group) Usage() (Usage, error) {
 	var u Usage
 	for _, i := range g.used {
@@ -43,7 +42,7 @@ func (g *Group) Usage() (Usage, error) {
 		return u, fmt.Errorf("cannot read the usage of group %q: %w", g.name, err)
 	}
 	if dir := g.in(PidsLimit); dir != "" {
-		// pids.peak is there since Linux 6.1.
+		// pids.peak exists since Linux 6.1.
 		if f := readFields(filepath.Join(dir, "pids.peak")); len(f) == 1 {
 			u.PidsPeak, _ = strconv.ParseUint(f[0], 10, 64)
 		}
@@ -58,7 +57,7 @@ func (g *Group) usage2(i int, u *Usage) error {
 		return err
 	}
 	if _, err := os.Stat(g.dir(i)); err != nil {
-		return err // the library reads zeros from a group that is gone
+		return err // the library returns zeros for a group that was removed
 	}
 	mask := cgroup2.StatCPU | cgroup2.StatIO
 	if g.system.v2(MemoryLimit) {
@@ -104,7 +103,7 @@ func (g *Group) usage1(u *Usage) error {
 		return err
 	}
 	s, err := c.Stat(func(err error) error {
-		// Files that only some kernels have are no reason to know nothing.
+		// The other values are still useful if a kernel lacks a file.
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errors.ErrUnsupported) {
 			return nil
 		}
@@ -137,8 +136,8 @@ func (g *Group) usage1(u *Usage) error {
 	return nil
 }
 
-// count adds a value of blkio to its sum; it has further lines, Sync and Async
-// and Total, that count the same once more.
+// count adds a value of blkio to its sum. It ignores the lines Sync, Async and Total, which count
+// the same values again.
 func count(op string, n uint64, read, write *uint64) {
 	switch strings.ToLower(op) {
 	case "read":

@@ -10,19 +10,20 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// The range of a weight (Limits.CPUWeight). The default is DefaultWeight.
+// The range of CPU weights (Limits.CPUWeight), and their default.
 const (
 	LeastWeight   = 1
 	DefaultWeight = 100
 	MostWeight    = 10000
 )
 
-// SetWeight changes the CPU weight of a group, from 1 to 10000. If the group is in no hierarchy
-// with CPU weights, the error is a *group.NotSupportedError: processes that run elsewhere cannot
+// SetWeight changes the CPU weight of a group, from 1 to 10000. If the group has no directory in a
+// hierarchy with CPU weights, the error is a *group.NotSupportedError: running processes cannot
 // enter such a group later.
 func (g *Group) SetWeight(weight uint64) error { return SetWeight(g.paths, weight) }
 
-// SetWeight sets the weight of a group by its paths.
+// SetWeight changes the CPU weight of a group of which only the paths are known. See
+// Group.SetWeight.
 func SetWeight(p *group.Paths, weight uint64) error {
 	if weight < LeastWeight || weight > MostWeight {
 		return fmt.Errorf("cannot give a group the weight %d: expected a number from %d to %d", weight, LeastWeight, MostWeight)
@@ -33,7 +34,7 @@ func SetWeight(p *group.Paths, weight uint64) error {
 			name, value = "cpu.weight", weight
 		}
 		path := filepath.Join(dir, name)
-		// Without O_CREAT: the kernel would say EACCES for a file that is not there.
+		// Without O_CREAT: with it the error for a missing file would be EACCES.
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// TestWeightOfALivingGroup changes it while a process is in the group.
+// TestWeightOfALivingGroup changes the weight while a process is in the group.
 func TestWeightOfALivingGroup(t *testing.T) {
 	m := manager(t, CPUWeight)
 	g := create(t, m, "1.1", Limits{CPUWeight: 200})
@@ -38,7 +38,7 @@ func TestWeightOfALivingGroup(t *testing.T) {
 	}
 }
 
-// TestWhereAWeightIsWritten has groups of both versions, in ordinary folders.
+// TestWhereAWeightIsWritten uses groups of both versions, in ordinary directories.
 func TestWhereAWeightIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	folder := func(name string, files ...string) string {

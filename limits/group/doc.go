@@ -1,26 +1,23 @@
-// Package group is what the supervisor of a job does with the control group of
-// its job: it lets the job's child enter it, reads what the job has used, sees
-// when memory ran out, and freezes or kills everything in it.
+// Package group is the supervisor's interface to the control group of its job. It lets the job's
+// child enter the group, reads the job's usage, detects that memory ran out, and freezes or kills
+// all processes of the group.
 //
 // Other projects should not import this package: it may change at any time.
 //
-// It makes and removes no groups and sets no limits: package limits/cgroup does,
-// in the process that starts the supervisor, and hands over Paths, plain lines of
-// text in a file of the job directory. So nothing of the library that limits/cgroup
-// is built on gets into the process of which there is one per job, and nothing is
-// guessed here: a file that the kernel lacks has no path, and what needs it is a
-// *NotSupportedError.
+// It neither makes nor removes groups, and sets no limits: package limits/cgroup does this in the
+// process that starts the supervisor. That process passes Paths to the supervisor, as lines of text
+// in a file of the job directory. So the supervisor, of which each job has one, does not contain
+// the library that limits/cgroup uses. The supervisor also guesses nothing: Paths has no path for a
+// file that the kernel lacks, and an operation that needs the file returns a *NotSupportedError.
 //
-// The kernel's side is described in Documentation/admin-guide/cgroup-v2.rst and
-// Documentation/admin-guide/cgroup-v1/. A group of a job may be one directory (v2) or
-// one per controller (v1), or both at a time: on hosts whose controllers are all v1
-// an empty v2 hierarchy often stands beside them, and killing, freezing and CPU time
-// work there as well.
+// Documentation/admin-guide/cgroup-v2.rst and Documentation/admin-guide/cgroup-v1/ describe the
+// kernel's interface. The group of a job may be one directory (v2), one directory per controller
+// (v1), or both: hosts with only v1 controllers often have an empty v2 hierarchy as well, in which
+// killing, freezing and CPU time also work.
 //
-// Groups that the job's owner may write to (a delegated subtree of an unprivileged
-// user) hold a job only as long as it does not mean to leave: there the owner can
-// move processes to other groups of theirs. Supervisors therefore also remain the
-// subreaper of their job.
+// If the job's owner may write to the group (a delegated subtree of an unprivileged user), the
+// owner can move processes to other groups, so the group does not reliably contain the job.
+// Supervisors therefore also remain the subreaper of their job.
 //
 // A Group is for one goroutine. Paths and the errors are plain values.
 package group

@@ -2,12 +2,12 @@ package group
 
 import "strconv"
 
-// NotSupportedError says what cannot be done with groups here, and what it
-// would take: a kernel, a controller, a right.
+// NotSupportedError names an operation on groups that this host does not support, and what the
+// operation requires: a kernel version, a controller or a right.
 type NotSupportedError struct {
 	What  string // "freeze the group", "limit memory"
 	Needs string // "Linux 5.14 (cgroup.kill)", "the memory controller"
-	Err   error  // what the kernel said when it was tried; may be nil
+	Err   error  // the kernel's error; may be nil
 }
 
 func (e *NotSupportedError) Error() string {
@@ -21,15 +21,14 @@ func (e *NotSupportedError) Error() string {
 // Unwrap returns the kernel's error.
 func (e *NotSupportedError) Unwrap() error { return e.Err }
 
-// A Process is one that outlived its kill.
+// A Process is a process that has survived SIGKILL so far.
 type Process struct {
 	PID   int
 	Name  string // as in /proc/PID/stat
-	State byte   // proc(5); 'D' is uninterruptible sleep, which SIGKILL waits for
+	State byte   // proc(5); 'D' is uninterruptible sleep, which delays SIGKILL
 }
 
-// BusyError is returned when processes of a group are left after the time that
-// was given.
+// BusyError is the error if processes of a group remain after the timeout.
 type BusyError struct {
 	Dir  string // a directory of the group
 	Left []Process
@@ -57,8 +56,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// Error is an operation on a file of a group that failed. Its cause, mostly an
-// errno, is found by errors.Is.
+// Error is a failed operation on a file of a group. errors.Is finds its cause, usually an errno.
 type Error struct {
 	Op   string // "read", "write \"1\" to"
 	Path string
@@ -70,7 +68,7 @@ func (e *Error) Error() string { return "cannot " + e.Op + " " + e.Path + ": " +
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// SyntaxError is an error in the text of Paths.
+// SyntaxError is a syntax error in the text form of Paths.
 type SyntaxError struct {
 	Line    int // from 1
 	Problem string

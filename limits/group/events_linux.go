@@ -11,26 +11,26 @@ type Kind int
 
 // The kinds of events.
 const (
-	OutOfMemory   Kind = iota + 1 // look with OOM; on v2 it can be MemoryReached as well
-	Changed                       // a process entered the empty group, the last one left, or it froze: Empty, Frozen
-	MemoryReached                 // the value of Alarm was crossed
+	OutOfMemory   Kind = iota + 1 // call OOM; on v2 it can be MemoryReached as well
+	Changed                       // a process entered the empty group, the last one left, or the group froze
+	MemoryReached                 // memory has reached the value of Alarm
 )
 
-// An Event is a descriptor to poll(2) for.
+// An Event is a descriptor to pass to poll(2).
 type Event struct {
 	Kind   Kind
 	FD     int
-	Events int16 // what to wait for: POLLPRI or POLLIN
+	Events int16 // the event to wait for: POLLPRI or POLLIN
 }
 
-// Events returns the descriptors that become ready when something happens in the
-// group. After each wake-up the state has to be read, which rearms them. They are
-// the group's: Close closes them.
+// Events returns descriptors that become ready when something happens in the group. After each
+// wake-up the caller must read the state, which rearms them. They belong to the group: Close closes
+// them.
 //
-// The kernel wakes pollers of cgroup.events and memory.events with POLLPRI and
-// POLLERR (kernfs_generic_poll), so that no inotify is needed. v1 has an eventfd
-// for the out of memory (cgroup-v1/memory.rst, 9 and 10), and nothing for an empty
-// group: without an event of kind Changed its emptiness is found by looking.
+// For changes of cgroup.events and memory.events the kernel wakes pollers with POLLPRI and POLLERR
+// (kernfs_generic_poll), so inotify is not needed. v1 has an eventfd for running out of memory
+// (cgroup-v1/memory.rst, 9 and 10), and nothing for an empty group: without an event of kind
+// Changed the caller must call Empty periodically.
 func (g *Group) Events() []Event {
 	var list []Event
 	switch {
@@ -48,9 +48,9 @@ func (g *Group) Events() []Event {
 	return list
 }
 
-// listen arms what Events offers. Files are armed by reading them. It is not an
-// error when v1 refuses: cgroup.event_control is a file that kernels may lose
-// (CONFIG_MEMCG_V1 since Linux 6.11), and refuse with PREEMPT_RT.
+// listen arms the descriptors of Events. Reading a file arms it. It is no error if v1 refuses:
+// kernels may lack cgroup.event_control (CONFIG_MEMCG_V1 since Linux 6.11), and refuse it with
+// PREEMPT_RT.
 func (g *Group) listen() {
 	for _, f := range [...]File{MemoryEvents, CgroupEvents} {
 		if g.fds[f] >= 0 {
@@ -62,8 +62,8 @@ func (g *Group) listen() {
 	}
 }
 
-// register asks v1 for an eventfd about one of its files (cgroup-v1/memory.rst, 9
-// and 10). It is registered until the eventfd is closed.
+// register gets an eventfd for one of the group's v1 files (cgroup-v1/memory.rst, 9 and 10). The
+// registration lasts until the eventfd is closed.
 func (g *Group) register(f File, argument string) (eventfd int, err error) {
 	if !g.has(CgroupEventControl) || !g.has(f) {
 		return -1, &NotSupportedError{"be told of events in the group", "cgroup.event_control of the memory controller", nil}
@@ -84,12 +84,12 @@ func (g *Group) register(f File, argument string) (eventfd int, err error) {
 	return efd, nil
 }
 
-// Alarm has an event come once when the memory that is charged to the group has
-// grown to a number of bytes, swap included where v1 counts it; on v2 it is RAM.
-// Page cache is charged, too: after the event ask MemoryUsed, and Disarm.
+// Alarm requests one event when the memory charged to the group has grown to a number of bytes. On
+// v1 this includes swap if v1 counts it; on v2 it is RAM only. The charge includes page cache:
+// after the event call MemoryUsed, and Disarm.
 //
-// v1 has thresholds for that. On v2 it is memory.high, above which the kernel takes
-// memory back and slows the job down; as long as it takes to Disarm, that is.
+// v1 has thresholds for this. On v2 Alarm sets memory.high, above which the kernel reclaims memory
+// and slows the job down until Disarm is called.
 func (g *Group) Alarm(bytes uint64) error {
 	value := strconv.FormatUint(bytes, 10)
 	if g.has(MemoryHigh) && g.has(MemoryEvents) {
@@ -106,7 +106,7 @@ func (g *Group) Alarm(bytes uint64) error {
 	return err
 }
 
-// Disarm takes the alarm back. It may be called without one.
+// Disarm removes the alarm. It may be called without one.
 func (g *Group) Disarm() error {
 	if g.alarm >= 0 {
 		_ = unix.Close(g.alarm)
@@ -118,7 +118,7 @@ func (g *Group) Disarm() error {
 	return writeFile(g.paths.File[MemoryHigh], "max")
 }
 
-// drain takes what is in the eventfd.
+// drain empties the eventfd.
 func (g *Group) drain() {
 	if g.oom >= 0 {
 		var b [8]byte

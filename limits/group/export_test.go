@@ -2,9 +2,9 @@ package group
 
 import "golang.org/x/sys/unix"
 
-// MemoryCharged is the RAM and swap that are charged to the group: what its
-// limits are compared with. It includes page cache, which the kernel gives up
-// before it kills; to be sure that a job uses so much, ask MemoryUsed.
+// MemoryCharged returns the RAM and swap charged to the group, in bytes. The kernel compares it
+// with the group's limits. It includes page cache, which the kernel reclaims before it kills; call
+// MemoryUsed for the memory that a job really uses.
 func (g *Group) MemoryCharged() (uint64, error) {
 	switch {
 	case g.has(MemoryCurrent):
@@ -24,9 +24,9 @@ func (g *Group) MemoryCharged() (uint64, error) {
 	return 0, &e
 }
 
-// Signal sends a signal to every process in the group, once to each, and returns
-// how many there were. The group is frozen meanwhile, where that is possible, so
-// that no process escapes by forking. SIGKILL is better sent by Kill.
+// Signal sends a signal once to every process in the group, and returns the number of processes. If
+// possible, it freezes the group meanwhile, so that no process escapes by forking. Use Kill for
+// SIGKILL.
 func (g *Group) Signal(sig unix.Signal) (int, error) {
 	frozen, err := g.Frozen()
 	if err == nil && !frozen {

@@ -7,18 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freezePatience is how long a freeze is waited for before something that works
-// better, but not only, in a frozen group.
+// freezePatience is the timeout for freezing the group before an operation that works better in a
+// frozen group, but also works without.
 const freezePatience = 50 * time.Millisecond
 
 var errNoFreezer = NotSupportedError{"freeze the group", "cgroup v2 on Linux 5.2, or the freezer controller", nil}
 
-// Freeze stops everything in the group, and returns when it stands still or when
-// the time is over, which is a *BusyError: a process in uninterruptible sleep may
-// be the reason. It remains told to stop then, and stops as soon as it can.
+// Freeze stops all processes of the group. It returns when they have stopped, or with a *BusyError
+// after the timeout; a process in uninterruptible sleep may be the reason. Such a process stops as
+// soon as it can.
 //
-// Unlike SIGSTOP this cannot be seen or undone by the job, and what enters the
-// group or is forked freezes with it. Thaw ends it; so does Kill.
+// Unlike SIGSTOP, the job can neither see nor undo this, and a process that enters the group or is
+// forked is frozen as well. Thaw ends it; so does Kill.
 func (g *Group) Freeze(deadline time.Duration) error {
 	if err := g.freeze(true); err != nil {
 		return err
@@ -26,10 +26,10 @@ func (g *Group) Freeze(deadline time.Duration) error {
 	return g.awaitFrozen(deadline)
 }
 
-// Thaw lets a frozen group go on.
+// Thaw resumes a frozen group.
 func (g *Group) Thaw() error { return g.freeze(false) }
 
-// Frozen reports whether all of the group stands still.
+// Frozen reports whether all processes of the group are frozen.
 func (g *Group) Frozen() (bool, error) {
 	switch {
 	case g.has(CgroupFreeze) && g.has(CgroupEvents):
@@ -37,7 +37,7 @@ func (g *Group) Frozen() (bool, error) {
 		frozen, _ := value(text, "frozen")
 		return frozen == 1, err
 	case g.has(FreezerState):
-		// Reading also makes the kernel look: FREEZING becomes FROZEN only then
+		// The kernel updates the state when the file is read: FREEZING becomes FROZEN only then
 		// (cgroup-v1/freezer-subsystem.rst).
 		text, err := g.read(FreezerState)
 		return strings.TrimSpace(text) == "FROZEN", err
@@ -64,8 +64,7 @@ func (g *Group) awaitFrozen(patience time.Duration) error {
 		if frozen || err != nil {
 			return err
 		}
-		// A v2 group without processes is never "frozen" on some kernels, and
-		// nothing runs in it.
+		// Some kernels never report a v2 group without processes as frozen. Nothing runs in it.
 		if empty, err := g.Empty(); empty || err != nil {
 			return err
 		}
@@ -81,7 +80,7 @@ func (g *Group) awaitFrozen(patience time.Duration) error {
 	}
 }
 
-// busy returns the error about those who are still there.
+// busy returns a BusyError that lists the remaining processes.
 func (g *Group) busy() error {
 	left, err := g.Left()
 	if err != nil {

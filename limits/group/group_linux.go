@@ -9,18 +9,18 @@ type Group struct {
 	paths *Paths
 	// fds are the descriptors of files that are read repeatedly or polled; -1 for none.
 	fds [NumFiles]int
-	// oom is the eventfd that v1 signals when memory runs out; -1 without.
+	// oom is the eventfd that v1 signals when memory runs out; -1 for none.
 	oom int
-	// alarm is the eventfd of Alarm; -1 without.
+	// alarm is the eventfd of Alarm; -1 for none.
 	alarm int
-	// stopped says that forks have been stopped in order to kill the group; refused is the number
-	// of forks refused until then.
+	// stopped is set after forks were disabled in order to kill the group. refused is the number of
+	// forks refused until then.
 	stopped bool
 	refused Refusals
 	buf     [4096]byte
 }
 
-// kept are the files that stay open while the job runs.
+// kept lists the files that stay open while the job runs.
 var kept = [...]File{
 	CPUStat, CPUAcctUsage, MemoryCurrent, MemorySwapCurrent, MemoryUsage, MemoryMemswUsage,
 	MemoryEvents, CgroupEvents, IOPressure,
@@ -67,19 +67,19 @@ func (g *Group) Close() {
 	}
 }
 
-// A Door is an open cgroup.procs, on v1 tasks: a process with one thread that writes "0"
-// to the descriptor enters the group. The right to do so is that of who has opened it (since Linux
-// 5.16, and always in what we do with it: the child is still root when it writes).
+// A Door is an open cgroup.procs, or tasks on v1. A process with one thread enters the group by
+// writing "0" to the descriptor. The kernel checks the rights of the process that opened the file
+// (since Linux 5.16; before that it checks the writer, which is still root here).
 type Door struct {
 	FD   int
 	Path string
-	// Dir is a descriptor of the directory of a group of v2, for CLONE_INTO_CGROUP (clone3(2));
-	// otherwise -1.
+	// Dir is the descriptor of a v2 group's directory, for CLONE_INTO_CGROUP (clone3(2)); -1 for a
+	// v1 group.
 	Dir int
 }
 
-// Doors opens the group in each hierarchy; a process is in the group after it has entered all of
-// them. The caller closes them with CloseDoors after the child has been started.
+// Doors opens the group in each hierarchy. A process is in the group after it has entered all of
+// them. The caller closes them with CloseDoors after it has started the child.
 func (g *Group) Doors() ([]Door, error) {
 	var doors []Door
 	for _, dir := range g.paths.Dirs {
@@ -95,7 +95,7 @@ func (g *Group) Doors() ([]Door, error) {
 		door := Door{fd, path, -1}
 		if dir == g.paths.Unified {
 			if door.Dir, err = open(dir, unix.O_PATH|unix.O_DIRECTORY); err != nil {
-				door.Dir = -1 // cgroup.procs remains
+				door.Dir = -1 // cgroup.procs is used instead
 			}
 		}
 		doors = append(doors, door)
@@ -103,7 +103,7 @@ func (g *Group) Doors() ([]Door, error) {
 	return doors, nil
 }
 
-// CloseDoors closes what Doors has opened.
+// CloseDoors closes the descriptors of Doors.
 func CloseDoors(doors []Door) {
 	for _, d := range doors {
 		_ = unix.Close(d.FD)
@@ -125,7 +125,7 @@ func (g *Group) read(f File) (string, error) {
 	return readFile(g.paths.File[f])
 }
 
-// number returns the number that a file holds.
+// number returns the number in a file.
 func (g *Group) number(f File) (uint64, error) {
 	text, err := g.read(f)
 	if err != nil {

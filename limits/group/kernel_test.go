@@ -16,14 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is for what takes milliseconds, on a machine that is busy or emulated.
+// patience is the timeout for events that normally take milliseconds, on a busy or emulated
+// machine.
 const patience = 3 * time.Minute
 
-// A way is a set of means that a host can have; each is tried where this one
-// has them.
+// A way is a combination of kernel features that a host can have. A test uses those ways for which
+// this host has the features.
 type way struct {
-	v1Only bool         // as if no v2 were mounted
-	drop   []group.File // as if the kernel lacked these
+	v1Only bool         // pretends that no v2 hierarchy is mounted
+	drop   []group.File // pretends that the kernel lacks these
 	needs  []cgroup.Feature
 }
 
@@ -40,7 +41,7 @@ var ways = map[string]way{
 	},
 }
 
-// manager makes groups, or skips the test. Nothing of it is left afterwards.
+// manager makes groups, or skips the test. It removes everything at the end.
 func manager(t *testing.T, w way) *cgroup.Manager {
 	t.Helper()
 	testenv.Require(t, testenv.Cgroup)
@@ -76,7 +77,7 @@ func need(t *testing.T, m *cgroup.Manager, f cgroup.Feature) {
 	}
 }
 
-// withoutUnified is a /proc in which cgroup2 is not mounted.
+// withoutUnified returns a directory like /proc in which cgroup2 is not mounted.
 func withoutUnified(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,7 +102,7 @@ func withoutUnified(t *testing.T) string {
 	return dir
 }
 
-// open makes a group and opens it as a supervisor does.
+// open makes a group and opens it like a supervisor.
 func open(t *testing.T, m *cgroup.Manager, w way, l cgroup.Limits) *group.Group {
 	t.Helper()
 	made, err := m.Create("1.1", l)
@@ -150,9 +151,8 @@ func TestKillLeavesNothing(t *testing.T) {
 				if load.payload == "bomb" {
 					need(t, m, cgroup.PidsLimit)
 				}
-				// On a machine that is busy or emulated everything takes longer, as
-				// the start of the load has; what the kernel and we can do shows in
-				// the best of a few.
+				// On a busy or emulated machine everything takes longer, including the start of the
+				// load. The best of several attempts shows the real speed.
 				const tries = 5
 				for try := 1; ; try++ {
 					started, killed := killOnce(t, m, w, load.payload, load.least, processes)
@@ -199,8 +199,8 @@ func killOnce(t *testing.T, m *cgroup.Manager, w way, payload string, least, mos
 	if pids, err := g.PIDs(); err != nil || len(pids) > 0 {
 		t.Errorf("left after the kill: %v, %v", pids, err)
 	}
-	// Mostly "signal: killed"; but Go's runtime gives up by itself when it may
-	// start no thread any more, which is how forks are stopped without a freezer.
+	// The usual result is "signal: killed". Go's runtime exits by itself if it cannot start a
+	// thread, and without a freezer Kill disables forks.
 	if err := j.cmd.Wait(); err == nil {
 		t.Error("the first process ended well")
 	}
@@ -210,7 +210,7 @@ func killOnce(t *testing.T, m *cgroup.Manager, w way, payload string, least, mos
 	return started, killed
 }
 
-// await waits until something holds.
+// await waits until a condition holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !holds(); {
@@ -221,7 +221,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// eachFrozen freezes a payload by each way that can.
+// eachFrozen freezes a payload in each way that supports freezing.
 func eachFrozen(t *testing.T, payload string, test func(t *testing.T, g *group.Group), needs ...cgroup.Feature) {
 	t.Helper()
 	for how, w := range ways {
@@ -257,11 +257,11 @@ func TestFreeze(t *testing.T) {
 			t.Errorf("Frozen = %v, %v", frozen, err)
 		}
 		var before time.Duration
-		// The kernel calls a process frozen which is about to give up its CPU; on a
-		// machine that is emulated that takes milliseconds.
+		// The kernel reports a process as frozen shortly before it gives up its CPU. On an emulated
+		// machine that takes milliseconds.
 		await(t, "the frozen job to use no CPU time", func() bool {
 			before = cpu(t, g)
-			_, _ = unix.Poll(nil, 50) // what would a process that runs have used meanwhile
+			_, _ = unix.Poll(nil, 50) // time in which a running process would use CPU time
 			return cpu(t, g) == before
 		})
 		if err := g.Thaw(); err != nil {
@@ -289,7 +289,7 @@ func TestCPUTimeOfEndedProcesses(t *testing.T) {
 			m := manager(t, w)
 			need(t, m, cgroup.CPUTime)
 			g := open(t, m, w, cgroup.Limits{Counted: true})
-			var total time.Duration // what they used before they entered included
+			var total time.Duration // includes the CPU time used before entering the group
 			for range 3 {
 				j := start(t, g, "spin 100")
 				if err := j.cmd.Wait(); err != nil {
@@ -297,7 +297,7 @@ func TestCPUTimeOfEndedProcesses(t *testing.T) {
 				}
 				total += j.cmd.ProcessState.UserTime() + j.cmd.ProcessState.SystemTime()
 			}
-			const slack = 50 * time.Millisecond // of clocks that count ticks
+			const slack = 50 * time.Millisecond // for clocks that count ticks
 			if got := cpu(t, g); got < total/4-slack || got > total+slack {
 				t.Errorf("CPU = %v after processes that have used %v", got, total)
 			}
@@ -410,7 +410,7 @@ func TestAlarm(t *testing.T) {
 			if o, err := g.OOM(); err != nil || o.Kills != 0 {
 				t.Errorf("OOM = %+v, %v", o, err)
 			}
-			// Nothing holds it back any more.
+			// Nothing limits the payload any more.
 			await(t, "all of the memory to be there", func() bool {
 				charged, err := g.MemoryCharged()
 				return err == nil && charged >= size<<20
@@ -431,7 +431,7 @@ func TestMemory(t *testing.T) {
 			if err != nil || charged < size<<20 || charged > 3*size<<20 {
 				t.Errorf("MemoryCharged = %d, %v for %d MB", charged, err, size)
 			}
-			// memory.stat may lag behind, by up to two seconds (Linux 5.16).
+			// memory.stat may lag behind by up to two seconds (Linux 5.16).
 			await(t, "the memory to be seen", func() bool {
 				used, err := g.MemoryUsed()
 				if err != nil {
@@ -485,7 +485,7 @@ func TestEmptiedIsAnEvent(t *testing.T) {
 	if changed == nil {
 		t.Fatal("there is no such event")
 	}
-	awaitEvent(t, *changed) // the first one has come
+	awaitEvent(t, *changed) // the first process has entered
 	if empty, err := g.Empty(); empty || err != nil {
 		t.Fatalf("Empty = %v, %v while a process is there", empty, err)
 	}
@@ -523,7 +523,8 @@ func TestPidsLimitIsReported(t *testing.T) {
 	}
 }
 
-// TestForksRefusedWhileKilled: that forks are stopped to kill a group is no refusal of the limit.
+// TestForksRefusedWhileKilled checks that forks refused because the group is being killed do not
+// count as refusals by the limit.
 func TestForksRefusedWhileKilled(t *testing.T) {
 	m := manager(t, way{needs: []cgroup.Feature{cgroup.PidsLimit}})
 	g := open(t, m, way{drop: []group.File{group.CgroupKill}}, cgroup.Limits{Pids: 4000})

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kill ends every process in the group by SIGKILL, frozen ones, too, and returns
-// when none is left, or with a *BusyError when the time is over. The caller need
-// not reap meanwhile: zombies do not count.
+// Kill sends SIGKILL to every process in the group, including frozen ones. It returns when none is
+// left, or with a *BusyError after the timeout. The caller need not reap meanwhile: zombies do not
+// count.
 //
-// A caller that has other things to do uses KillOnce, waits for the event Changed
-// or a moment, and repeats until Empty.
+// A caller that must not block calls KillOnce, waits for the event Changed or a short time, and
+// repeats this until Empty.
 func (g *Group) Kill(patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for wait := 500 * time.Microsecond; ; wait = min(2*wait, 20*time.Millisecond) {
@@ -31,16 +31,15 @@ func (g *Group) Kill(patience time.Duration) error {
 	}
 }
 
-// KillOnce sends SIGKILL to all that is in the group. Since Linux 5.14 that is
-// one write to cgroup.kill, and the kernel sees to it that no fork escapes. Before
-// it, forks are stopped first: by freezing the group, and by a limit of 0 threads.
-// Where neither is possible a group that forks fast enough can outlive it, so that
-// it has to be repeated.
+// KillOnce sends SIGKILL to all processes in the group. Since Linux 5.14 this is one write to
+// cgroup.kill, and no fork escapes. On older kernels KillOnce first prevents forks: it freezes the
+// group, and sets a limit of 0 threads. If neither is possible, a group that forks fast enough can
+// survive, and the caller must repeat the call.
 func (g *Group) KillOnce() error {
 	if g.has(CgroupKill) {
 		err := writeFile(g.paths.File[CgroupKill], "1")
 		if err == nil || gone(err) {
-			// In a v1 freezer processes do not even die.
+			// Processes in a frozen v1 group do not even die.
 			if g.has(FreezerState) && !g.has(CgroupFreeze) {
 				err = g.thaw()
 			} else {
@@ -54,7 +53,7 @@ func (g *Group) KillOnce() error {
 	}
 	if g.has(PidsMax) {
 		g.stopForks()
-		// Not given back: nothing is started in a group that is being killed.
+		// KillOnce does not restore the limit: nothing starts in a group that is being killed.
 		if err := writeFile(g.paths.File[PidsMax], "0"); err != nil && !gone(err) && !errors.Is(err, unix.EACCES) {
 			return err
 		}
@@ -69,7 +68,7 @@ func (g *Group) KillOnce() error {
 	return err
 }
 
-// thaw is Thaw where there may be nothing to thaw.
+// thaw calls Thaw, and ignores that the group may not support it.
 func (g *Group) thaw() error {
 	err := g.freeze(false)
 	var none *NotSupportedError

@@ -8,7 +8,7 @@ import (
 // File is a file of a group that a supervisor reads or writes.
 type File int
 
-// The files, named like the kernel's. Those of v1 have a remark.
+// The files, with the kernel's names. Files of v1 only are marked.
 const (
 	CPUStat             File = iota // CPU time; also without any controller (Linux 4.15)
 	CPUAcctUsage                    // v1: CPU time
@@ -26,14 +26,14 @@ const (
 	MemoryOOMControl                // v1: OOM kills (Linux 4.13)
 	CgroupEventControl              // v1: registers an eventfd for OOM
 	CgroupEvents                    // populated, frozen; pollable
-	CgroupKill                      // kills all (Linux 5.14)
-	CgroupFreeze                    // freezes (Linux 5.2)
-	FreezerState                    // v1: freezes
-	PidsMax                         // limit of it
+	CgroupKill                      // kills all processes (Linux 5.14)
+	CgroupFreeze                    // freezes the group (Linux 5.2)
+	FreezerState                    // v1: freezes the group
+	PidsMax                         // maximum number of threads
 	PidsEvents                      // forks that were refused
 	IOPressure                      // time spent waiting for I/O (CONFIG_PSI)
-	MemoryHigh                      // above it memory is reclaimed, and MemoryEvents tells
-	NumFiles                        // not a file
+	MemoryHigh                      // limit above which the kernel reclaims memory, and counts it in MemoryEvents
+	NumFiles                        // number of files
 )
 
 var fileNames = [NumFiles]string{
@@ -49,7 +49,7 @@ var fileNames = [NumFiles]string{
 // String returns the kernel's name of a file.
 func (f File) String() string { return fileNames[f] }
 
-// V1 reports whether a file is one of cgroup v1 only.
+// V1 reports whether a file exists only in cgroup v1.
 func (f File) V1() bool {
 	switch f {
 	case CPUAcctUsage, MemoryUsage, MemoryMemswUsage, MemoryMaxUsage, MemoryMemswMaxUsage, MemoryFailcnt, MemoryMemswFailcnt,
@@ -60,28 +60,28 @@ func (f File) V1() bool {
 	}
 }
 
-// Procs is the name of the file of a v2 group into which a process that enters writes
-// "0", and Tasks that of a v1 group. A write to cgroup.procs moves all threads of a process,
-// for which the kernel waits for an RCU grace period (10 ms on an idle host with Linux 6.18);
-// a thread that moves itself by tasks waits for nothing (since Linux 5.14).
+// Procs and Tasks are the names of the files to which a process writes "0" to enter a group: Procs
+// in a v2 group, Tasks in a v1 group. A write to cgroup.procs moves all threads of a process, and
+// the kernel waits for an RCU grace period (10 ms on an idle host with Linux 6.18). A thread that
+// moves itself by tasks does not wait (since Linux 5.14).
 const (
 	Procs = "cgroup.procs"
 	Tasks = "tasks"
 )
 
-// Paths is all that a supervisor must know of the group of its job.
+// Paths holds everything that a supervisor must know about the group of its job.
 type Paths struct {
 	// Dirs are the directories that the job's child enters, one per hierarchy.
 	// In each it writes "0" to the file Procs, on v1 Tasks.
 	Dirs []string
-	// Unified is the one of Dirs that is a v2 group, if any: the one for
-	// CLONE_INTO_CGROUP (clone3(2)).
+	// Unified is the directory in Dirs that is a v2 group, for CLONE_INTO_CGROUP (clone3(2)); empty
+	// if there is none.
 	Unified string
-	// File holds the absolute path of each file that is there and may be used.
+	// File holds the absolute path of each file that exists and may be used.
 	File [NumFiles]string
-	// RSSLimit and VmemLimit are the memory limits that the kernel enforces on
-	// the group, in bytes, 0 for none: of RAM, and of RAM and swap together.
-	// They are here so that an OOM kill can be named.
+	// RSSLimit and VmemLimit are the memory limits that the kernel enforces on the group, in bytes,
+	// 0 for none: of RAM, and of RAM and swap together. The report about an OOM kill names the
+	// limit.
 	RSSLimit, VmemLimit uint64
 }
 
@@ -92,8 +92,8 @@ const (
 	keyVmemLimit = "h_vmem"
 )
 
-// Format prints paths as lines of key=value. A path with a newline in it cannot
-// be printed; there is no such group, and it is left out.
+// Format formats paths as lines of key=value. It omits a path that contains a newline; no group has
+// such a path.
 func (p *Paths) Format() string {
 	var b strings.Builder
 	line := func(key, value string) {
@@ -117,8 +117,8 @@ func (p *Paths) Format() string {
 	return b.String()
 }
 
-// Parse reads what Format has printed. Keys that it does not know are of a
-// newer version and skipped.
+// Parse reads the format of Format. It skips unknown keys, which newer versions may write. The
+// error is a *SyntaxError.
 func Parse(text string) (*Paths, error) {
 	p := &Paths{}
 	for n, line := range strings.Split(text, "\n") {

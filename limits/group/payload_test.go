@@ -18,7 +18,8 @@ import (
 	"github.com/execd-project/execd/test/payload/rawfork"
 )
 
-// payloadEnv makes the test executable into a job: "NAME ARGUMENT".
+// payloadEnv is the variable that makes the test executable run as a job. Its value is "NAME
+// ARGUMENT".
 const payloadEnv = "EXECD_GROUP_PAYLOAD"
 
 func TestMain(m *testing.M) {
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// payload says that it is in the group, and does what it is for.
+// payload reports that it is in the group, and then performs its task.
 func payload(job string) {
 	name, argument, _ := strings.Cut(job, " ")
 	n, _ := strconv.Atoi(argument)
@@ -68,11 +69,11 @@ func payload(job string) {
 		rawfork.Chain(false)
 	}
 	for name != "spin" {
-		_ = unix.Pause() // select {} would be found to be a deadlock
+		_ = unix.Pause() // the runtime would report select {} as a deadlock
 	}
 }
 
-// forkBomb has all its processes fork until they may not, and keep trying.
+// forkBomb has all its processes fork until the kernel refuses, and keep trying.
 //
 //go:norace
 func forkBomb() {
@@ -83,13 +84,13 @@ func forkBomb() {
 	}
 }
 
-// job is a payload in a group.
+// job is a payload that runs in a group.
 type job struct {
 	cmd *exec.Cmd
 	out *bufio.Reader
 }
 
-// start runs a payload in a group and returns once it is there.
+// start runs a payload in a group and returns once it is in the group.
 func start(t *testing.T, g *group.Group, payload string) *job {
 	t.Helper()
 	doors, err := g.Doors()
@@ -97,7 +98,7 @@ func start(t *testing.T, g *group.Group, payload string) *job {
 		t.Fatal(err)
 	}
 	defer group.CloseDoors(doors)
-	// It enters the group before it has a second thread.
+	// The payload enters the group before it has a second thread.
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PIDs lists the processes in the group and in groups below it, which a job may
-// have made where it has the right to. Zombies are not among them.
+// PIDs lists the processes in the group and in the groups below it, which a job may create if it
+// has the right. Zombies are omitted.
 func (g *Group) PIDs() ([]int, error) {
 	if len(g.paths.Dirs) == 0 {
 		return nil, &NotSupportedError{"list the processes of the group", "a group", nil}
@@ -17,8 +17,8 @@ func (g *Group) PIDs() ([]int, error) {
 	return pidsBelow(g.listDir(), nil, 0)
 }
 
-// listDir returns the directory that is asked for processes. In all of them there are
-// the same, unless a delegated v1 hierarchy has let some out.
+// listDir returns the directory from which processes are listed. All directories of the group list
+// the same processes, unless processes have left a delegated v1 hierarchy.
 func (g *Group) listDir() string {
 	if g.paths.Unified != "" {
 		return g.paths.Unified
@@ -29,7 +29,7 @@ func (g *Group) listDir() string {
 	return g.paths.Dirs[0]
 }
 
-// deepest bounds the recursion into what a user has made.
+// deepest limits the depth of the recursion, since a user may have created the groups.
 const deepest = 64
 
 func pidsBelow(dir string, pids []int, depth int) ([]int, error) {
@@ -37,7 +37,7 @@ func pidsBelow(dir string, pids []int, depth int) ([]int, error) {
 	switch {
 	case err == nil:
 		for f := range strings.FieldsSeq(text) {
-			// 0 is a process outside of our PID namespace.
+			// 0 is a process outside this PID namespace.
 			if pid, err := strconv.Atoi(f); err == nil && pid > 0 {
 				pids = append(pids, pid)
 			}
@@ -46,7 +46,7 @@ func pidsBelow(dir string, pids []int, depth int) ([]int, error) {
 		return pids, nil
 	case !errors.Is(err, unix.EOPNOTSUPP):
 		return pids, err
-		// EOPNOTSUPP: a threaded group. Its processes are listed further up.
+		// EOPNOTSUPP means a threaded group. The group above it lists its processes.
 	}
 	if depth == deepest {
 		return pids, nil
@@ -74,7 +74,7 @@ func subdirs(dir string) ([]string, error) {
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	// Directories of the kernel's have a link for each one in them, and two more.
+	// A directory of the kernel has one link for each subdirectory, and two more.
 	if unix.Fstat(fd, &st) == nil && st.Nlink == 2 {
 		return nil, nil
 	}
@@ -104,8 +104,7 @@ func (g *Group) signal(sig unix.Signal) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// Few at a time: each is an open descriptor until it has been looked whether
-	// the number still is that of a process in the group.
+	// Each process in a batch needs an open descriptor until its number was checked again.
 	const batch = 128
 	sent := 0
 	for len(pids) > 0 {
@@ -120,9 +119,10 @@ func (g *Group) signal(sig unix.Signal) (int, error) {
 	return sent, nil
 }
 
-// signalThese signals processes that have been in the group. Any of them may have
-// ended and its number been given to a stranger; a pidfd holds on to one process,
-// and if its number is in the group after it was opened, then it is the group's.
+// signalThese signals processes that were in the group when they were listed. A process may have
+// exited since, and the kernel may have reused its number for a process outside. A pidfd refers to
+// one process: if its number is still in the group after the pidfd was opened, the process belongs
+// to the group.
 func (g *Group) signalThese(pids []int, sig unix.Signal) (int, error) {
 	var batch []held
 	defer func() {
@@ -137,8 +137,8 @@ func (g *Group) signalThese(pids []int, sig unix.Signal) (int, error) {
 			batch = append(batch, held{pid, fd})
 		case errors.Is(err, unix.ESRCH):
 		default:
-			// ENOSYS before Linux 5.3, EMFILE when there are many: a process
-			// of the group must not live on because of that.
+			// ENOSYS before Linux 5.3, EMFILE with many open files. A process of the group must not
+			// survive for these reasons.
 			_ = unix.Kill(pid, sig)
 		}
 	}
@@ -161,7 +161,7 @@ func (g *Group) signalThese(pids []int, sig unix.Signal) (int, error) {
 
 type held struct{ pid, fd int }
 
-// Left describes the processes that are in the group.
+// Left describes the processes that remain in the group.
 func (g *Group) Left() ([]Process, error) {
 	pids, err := g.PIDs()
 	var list []Process
@@ -175,8 +175,8 @@ func (g *Group) Left() ([]Process, error) {
 	return list, err
 }
 
-// parseStat reads name and state from /proc/PID/stat. The name is in parentheses
-// and may hold anything, these included.
+// parseStat reads name and state from /proc/PID/stat. The name is in parentheses and may contain
+// any characters, including parentheses.
 func parseStat(pid int, text string) Process {
 	p := Process{PID: pid}
 	from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')

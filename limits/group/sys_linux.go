@@ -29,9 +29,9 @@ func open(path string, flags int) (fd int, err error) {
 	return fd, nil
 }
 
-// pread reads a small file of the kernel's from its beginning into b and returns
-// what it holds: the kernel prints such a file at once, and gives as much of it as
-// there is room for (seq_file). Reading also rearms poll(2) for the descriptor.
+// pread reads a small file of the kernel from its beginning into b and returns its content. The
+// kernel generates such a file at once, and returns as much as fits into b (seq_file). Reading also
+// rearms poll(2) for the descriptor.
 func pread(fd int, b []byte) (string, error) {
 	n := 0
 	err := retry(func() (err error) {
@@ -44,7 +44,7 @@ func pread(fd int, b []byte) (string, error) {
 	return string(b[:n]), nil
 }
 
-// readAll reads a file of any size that was just opened.
+// readAll reads a file of any size from its current position.
 func readAll(fd int) (string, error) {
 	var text strings.Builder
 	b := make([]byte, 4096)
@@ -93,21 +93,22 @@ func writeFile(path, value string) error {
 	return nil
 }
 
-// gone reports whether an error says that the group itself has been removed:
-// files cannot be opened any more, and open ones not be read.
+// gone reports whether the error means that the group was removed: its files can no longer be
+// opened, or open files can no longer be read.
 func gone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
 
-// pause waits for a descriptor to have something, or without one just waits.
+// pause waits until a descriptor is ready or the time is over; without a descriptor it waits the
+// whole time.
 func pause(fd int, events int16, d time.Duration) {
 	ts := unix.NsecToTimespec(int64(max(d, 0)))
 	var fds []unix.PollFd
 	if fd >= 0 {
 		fds = []unix.PollFd{{Fd: int32(fd), Events: events}}
 	}
-	_, _ = unix.Ppoll(fds, &ts, nil) // on EINTR the caller looks, and comes back
+	_, _ = unix.Ppoll(fds, &ts, nil) // after EINTR the caller checks its condition and calls pause again
 }
 
-// number reads a file that holds one number. "max" is the largest.
+// number parses a file that contains one number. "max" is the largest number.
 func number(text string) (uint64, error) {
 	text = strings.TrimSpace(text)
 	if text == "max" {
@@ -116,8 +117,7 @@ func number(text string) (uint64, error) {
 	return strconv.ParseUint(text, 10, 64)
 }
 
-// value finds a key in lines of "key value". What else there is, is none of its
-// business: files of the kernel's grow lines.
+// value finds a key in lines of "key value". It ignores all other lines: newer kernels add some.
 func value(text, key string) (uint64, bool) {
 	for len(text) > 0 {
 		var line string

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU returns the CPU time that the group has used, processes that have ended
-// included. A process that runs right now is accounted up to its last tick.
+// CPU returns the CPU time that the group has used, including processes that have exited. For a
+// process that is running now, the kernel counts the time until its last tick.
 func (g *Group) CPU() (time.Duration, error) {
 	switch {
 	case g.has(CPUStat):
@@ -33,13 +33,12 @@ var errNoMemory = NotSupportedError{"read the memory of the group", "the memory 
 
 // Memory is the memory that a group uses, in bytes.
 type Memory struct {
-	RSS  uint64 // anonymous and shared memory in RAM
+	RSS  uint64 // anonymous and shared memory in RAM, in bytes
 	Swap uint64
 }
 
-// MemoryUsed returns the memory that the group's processes hold, without page cache.
-// It costs several times as much to find out as MemoryCharged: the kernel sums up
-// its counters of all CPUs.
+// MemoryUsed returns the memory that the group's processes hold, without page cache. It takes
+// several times as long as MemoryCharged, because the kernel adds up its counters of all CPUs.
 func (g *Group) MemoryUsed() (Memory, error) {
 	if !g.has(MemoryStat) {
 		e := errNoMemory
@@ -56,9 +55,9 @@ func (g *Group) MemoryUsed() (Memory, error) {
 	return m, err
 }
 
-// parseMemoryStat reads memory.stat of either version. That of v1 has lines for
-// the group alone and others, total_, with the groups below it; "rss" there is
-// anonymous memory only (cgroup-v1/memory.rst, 5.2).
+// parseMemoryStat reads memory.stat of either version. The v1 file has lines for the group alone,
+// and lines with the prefix total_ that include the groups below it; its "rss" is anonymous memory
+// only (cgroup-v1/memory.rst, 5.2).
 func parseMemoryStat(text string) (m Memory, v1 bool) {
 	get := func(key string) uint64 {
 		n, _ := value(text, key)
@@ -70,22 +69,21 @@ func parseMemoryStat(text string) (m Memory, v1 bool) {
 	return Memory{RSS: get("anon") + get("shmem")}, false
 }
 
-// OOM is the kernel's action after memory had run out.
+// OOM describes the kernel's OOM kills in a group.
 type OOM struct {
-	// Kills is 0 when no process was killed. More cannot be read from it: with
-	// memory.oom.group the kernel counts its first victim twice (seen on 6.1).
+	// Kills is 0 if no process was killed. Use it only to test for that: with memory.oom.group the
+	// kernel counts its first victim twice (seen on 6.1).
 	Kills uint64
-	// Limit names the limit that the group had reached, "h_rss" or "h_vmem", and
-	// Value is that limit. Both are empty when it was not the group's own: then
-	// the host, or a group above, had no memory left.
+	// Limit names the limit that the group had reached, "h_rss" or "h_vmem", and Value is its value
+	// in bytes. Both are empty if the group had not reached its own limit: the host, or a group
+	// above, had run out of memory.
 	Limit string
 	Value uint64
 }
 
-// OOM reports kills for lack of memory. It also rearms the descriptor of
-// Events(OutOfMemory).
+// OOM returns the OOM kills in the group. It also rearms the descriptor of Events(OutOfMemory).
 //
-// On v1 the descriptor wakes up before the kill: Kills may still be 0 then.
+// On v1 the descriptor becomes ready before the kill, so Kills may still be 0.
 func (g *Group) OOM() (OOM, error) {
 	var o OOM
 	var own, swap bool
@@ -96,7 +94,7 @@ func (g *Group) OOM() (OOM, error) {
 			return o, err
 		}
 		o.Kills, _ = value(text, "oom_kill")
-		// oom counts the group's own limit only, oom_kill any killer.
+		// oom counts only events of the group's own limit, oom_kill counts kills for any reason.
 		oom, _ := value(text, "oom")
 		own = oom > 0
 		if own && g.has(MemorySwapEvents) {
@@ -134,10 +132,10 @@ func (g *Group) OOM() (OOM, error) {
 	return o, nil
 }
 
-// reached reports whether a v1 limit was ever in the way. The counter of that
-// is missing on newer kernels: on 6.18 memory.memsw.failcnt remains 0 even after an
-// OOM kill. So the largest use counts as well; it is charged by up to 64 pages at a
-// time, and may therefore end that far below the limit.
+// reached reports whether the group has ever reached a v1 limit. Newer kernels do not maintain the
+// failure counter: on 6.18 memory.memsw.failcnt remains 0 even after an OOM kill. So reached also
+// checks the maximum usage. The kernel charges memory in batches of up to 64 pages, so the maximum
+// may be that far below the limit.
 func (g *Group) reached(failcnt, most File, limit uint64) (bool, error) {
 	const slack = 1 << 20
 	n, err := g.optional(failcnt)
@@ -148,7 +146,7 @@ func (g *Group) reached(failcnt, most File, limit uint64) (bool, error) {
 	return used > 0 && used+slack >= limit, err
 }
 
-// ram returns the limit of RAM that was set, as both together are not above h_vmem.
+// ram returns the limit of RAM that was set: the lower of h_rss and h_vmem.
 func (p *Paths) ram() uint64 {
 	if p.RSSLimit > 0 && (p.VmemLimit == 0 || p.RSSLimit < p.VmemLimit) {
 		return p.RSSLimit
@@ -156,8 +154,8 @@ func (p *Paths) ram() uint64 {
 	return p.VmemLimit
 }
 
-// memoryLimit names the limit that was reached. swap says that RAM and swap
-// together were at theirs.
+// memoryLimit names the limit that was reached. swap says that RAM and swap together have reached
+// their limit.
 func (p *Paths) memoryLimit(swap bool) (string, uint64) {
 	switch {
 	case p.VmemLimit > 0 && (swap || p.RSSLimit == 0 || p.RSSLimit >= p.VmemLimit):
@@ -168,7 +166,7 @@ func (p *Paths) memoryLimit(swap bool) (string, uint64) {
 	return "", 0
 }
 
-// optional is number for a file that may be missing: then it is 0.
+// optional is like number, and returns 0 if the file is missing.
 func (g *Group) optional(f File) (uint64, error) {
 	if !g.has(f) {
 		return 0, nil
@@ -176,8 +174,8 @@ func (g *Group) optional(f File) (uint64, error) {
 	return g.number(f)
 }
 
-// IOWait returns the time in which at least one process of the group could not go on
-// since it waited for I/O (Documentation/accounting/psi.rst).
+// IOWait returns the time during which at least one process of the group was blocked because it
+// waited for I/O (Documentation/accounting/psi.rst).
 func (g *Group) IOWait() (time.Duration, error) {
 	if !g.has(IOPressure) {
 		return 0, &NotSupportedError{"read the I/O wait of the group", "cgroup v2 and pressure stall information (psi=1)", nil}
@@ -189,7 +187,7 @@ func (g *Group) IOWait() (time.Duration, error) {
 	return parsePressure(text), nil
 }
 
-// parsePressure finds the total of the line "some avg10=0.00 … total=123", in
+// parsePressure returns the total of the line "some avg10=0.00 … total=123", which is in
 // microseconds.
 func parsePressure(text string) time.Duration {
 	for line := range strings.SplitSeq(text, "\n") {
@@ -204,16 +202,16 @@ func parsePressure(text string) time.Duration {
 	return 0
 }
 
-// Refusals are the numbers of forks that the kernel has refused to a group that had as many threads
-// as it may have.
+// Refusals counts the forks that the kernel has refused because the group had reached its maximum
+// number of threads.
 type Refusals struct {
-	Forks uint64 // how often a further thread or process was refused
-	Limit uint64 // how many there may be; 0 if the group has no limit of its own
+	Forks uint64 // number of refused processes and threads
+	Limit uint64 // maximum number of threads; 0 if the group has no limit of its own
 }
 
-// Refusals reads what has been refused to the group; nothing, where that cannot be read. What is
-// refused while the group is being killed does not count. Before Linux 6.11, and on v1, Forks has
-// those that a limit of a group above has caused, too.
+// Refusals returns the refused forks of the group; the zero value if they cannot be read. Forks
+// refused while the group is being killed do not count. Before Linux 6.11, and on v1, Forks
+// includes those that the limit of a group above has refused.
 func (g *Group) Refusals() (r Refusals) {
 	if g.stopped || !g.has(PidsEvents) || !g.has(PidsMax) {
 		return g.refused
@@ -227,7 +225,7 @@ func (g *Group) Refusals() (r Refusals) {
 	return r
 }
 
-// stopForks notes what was refused to the group before nothing is allowed any more.
+// stopForks saves the number of refused forks before it sets the limit of threads to 0.
 func (g *Group) stopForks() {
 	if !g.stopped {
 		g.refused = g.Refusals()
@@ -235,8 +233,8 @@ func (g *Group) stopForks() {
 	}
 }
 
-// Empty reports whether no process is in the group, or the group is gone. Zombies
-// do not count. It also rearms the descriptor of Events(Emptied).
+// Empty reports whether the group has no processes, or was removed. Zombies do not count. It also
+// rearms the descriptor of Events(Changed).
 func (g *Group) Empty() (bool, error) {
 	if g.has(CgroupEvents) {
 		text, err := g.read(CgroupEvents)

@@ -1,7 +1,7 @@
 //go:build linux && (amd64 || arm64)
 
-// Package inherited reports a limit as it was when the process was started, before the Go runtime
-// changed it.
+// Package inherited returns a resource limit with its value at the start of the process, before the
+// Go runtime changed it.
 //
 // Other projects should not import this package: it may change at any time.
 //

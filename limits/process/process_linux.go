@@ -1,14 +1,13 @@
-// Package process reads from /proc what the kernel knows of a process: whose child
-// it is, and what it uses (proc(5)).
+// Package process reads the parent and the resource usage of processes from /proc (proc(5)).
 //
 // Other projects should not import this package: it may change at any time.
 //
-// Numbers of processes are given again. What is said of one is that of whoever has
-// the number at that moment; callers that must know compare Stat.Start, or hold
-// the process by a descriptor.
+// The kernel reuses process numbers. Every function describes the process that has the number at
+// the time of the call. A caller that needs a specific process compares Stat.Start, or keeps a
+// pidfd.
 //
-// It is linked into the per-job supervisor and imports next to nothing. All
-// functions may be called from any goroutine.
+// The package is linked into the per-job supervisor and imports very little. All functions may be
+// called from any goroutine.
 package process
 
 import (
@@ -24,24 +23,24 @@ import (
 	"github.com/execd-project/execd/internal/oslite"
 )
 
-// Stat is a part of /proc/PID/stat. The zero value is that of no process.
+// Stat is a part of /proc/PID/stat. The zero value means that there is no such process.
 type Stat struct {
-	State   byte // 'R', 'S', 'D', 'Z'…; 0 for a process that is gone
+	State   byte // 'R', 'S', 'D', 'Z'…; 0 if there is no such process
 	Parent  int
 	Group   int // process group
 	Session int
-	Start   uint64 // since boot, in ticks: which of those with one number it is
-	// Waited is the CPU time of the descendants that it has waited for. Those
-	// of a process that ignores SIGCHLD are nowhere.
+	Start   uint64 // ticks since boot; distinguishes processes with the same number
+	// Waited is the CPU time of the descendants that the process has waited for. If a process
+	// ignores SIGCHLD, the time of its children is lost.
 	Waited time.Duration
-	RSS    uint64 // bytes in RAM, those that it shares included
+	RSS    uint64 // bytes in RAM, including shared memory
 }
 
-// ticks of a second (sysconf(3), _SC_CLK_TCK): what proc(5) counts in is the same
-// on every architecture that Go knows.
+// tick is the unit of times in proc(5) (sysconf(3), _SC_CLK_TCK). It is the same on every
+// architecture that Go supports.
 const tick = time.Second / 100
 
-// The fields of /proc/PID/stat behind the name, from 0 on.
+// The fields of /proc/PID/stat after the name, counted from 0.
 const (
 	fieldState    = 0
 	fieldParent   = 1
@@ -56,13 +55,13 @@ const (
 
 // Read returns the status of a process. It is zero if the process no longer exists.
 func Read(pid int) Stat {
-	var room [1024]byte // the line has at most about 500
+	var room [1024]byte // the line has at most about 500 bytes
 	return parse(file(pid, "/stat", room[:]))
 }
 
-// Name returns the name of a process, also of one that has exited and was not waited for (proc(5),
-// comm). The process chooses it: characters that are not printable and parentheses become
-// '?'. It is "?" for a process that is gone.
+// Name returns the name of a process, even if it has exited and was not waited for yet (proc(5),
+// comm). The process chooses its name: Name replaces parentheses and characters that are not
+// printable by '?'. It is "?" if there is no such process.
 func Name(pid int) string {
 	var room [64]byte
 	b := file(pid, "/comm", room[:])
@@ -80,8 +79,8 @@ func Name(pid int) string {
 	return string(b)
 }
 
-// file reads a small file of a process. It allocates nothing: a supervisor looks
-// again and again for as long as its job runs, and garbage is memory, too.
+// file reads a small file of a process. It allocates nothing: a supervisor calls it repeatedly for
+// as long as its job runs, and garbage uses memory, too.
 func file(pid int, name string, room []byte) []byte {
 	var path [64]byte
 	p := append(strconv.AppendInt(append(path[:0], "/proc/"...), int64(pid), 10), name...)
@@ -107,8 +106,8 @@ func file(pid int, name string, room []byte) []byte {
 	return room[:n]
 }
 
-// parse reads the line of /proc/PID/stat. The name is in parentheses and may hold
-// anything, these included.
+// parse reads the line of /proc/PID/stat. The name is in parentheses and may contain any
+// characters, including parentheses.
 func parse(line []byte) Stat {
 	at := len(line) - 1
 	for at >= 0 && line[at] != ')' {
@@ -149,12 +148,12 @@ func parse(line []byte) Stat {
 	return s
 }
 
-// CPU returns the CPU time that a process has used itself, with all its threads, those
-// that have ended included, to the nanosecond; 0 for one that is gone. It opens
-// nothing, so that it costs far less than a look into /proc.
+// CPU returns the CPU time that a process has used itself, in all its threads including finished
+// ones, with a resolution of nanoseconds. It is 0 if there is no such process. It opens no file,
+// and is therefore much cheaper than reading /proc.
 func CPU(pid int) time.Duration {
-	// The clock of a process: its number, inverted, before three bits that
-	// choose what is counted (clock_getcpuclockid(3)).
+	// The ID of a process's clock: the inverted process number, followed by three bits that select
+	// the kind of time (clock_getcpuclockid(3)).
 	const scheduled = 2
 	var ts unix.Timespec
 	if unix.ClockGettime(int32(^uint32(pid)<<3|scheduled), &ts) != nil {
@@ -163,16 +162,16 @@ func CPU(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Swap returns the memory of a process in swap, in bytes.
+// Swap returns the swap space used by a process, in bytes.
 func Swap(pid int) uint64 {
 	var room [4096]byte
 	n, _ := size(file(pid, "/status", room[:]), "VmSwap:")
 	return n
 }
 
-// Share returns the memory of a process in RAM and in swap, in bytes; of memory that it shares with
-// other processes only its share counts. The kernel needs milliseconds for gigabytes. ok is false
-// if this process may not read it, or if the process no longer exists.
+// Share returns the memory of a process in RAM and in swap, in bytes. Of shared memory it counts
+// only the process's proportional share. The kernel needs milliseconds for gigabytes. ok is false
+// if the caller may not read it, or if there is no such process.
 func Share(pid int) (rss, swap uint64, ok bool) {
 	var room [2048]byte
 	b := file(pid, "/smaps_rollup", room[:])
@@ -182,14 +181,14 @@ func Share(pid int) (rss, swap uint64, ok bool) {
 }
 
 // Transferred returns the number of bytes that a process and its reaped children have read with
-// read(2) and written with write(2); 0 if this process may not read it.
+// read(2) and written with write(2). It is 0 if the caller may not read it.
 func Transferred(pid int) uint64 {
 	var room [512]byte
 	b := file(pid, "/io", room[:])
 	return TransferText(unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
-// TransferText reads the content of /proc/PID/io: the sum of rchar and wchar.
+// TransferText returns the sum of rchar and wchar in the content of /proc/PID/io.
 func TransferText(text string) (sum uint64) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, key := range [...]string{"rchar: ", "wchar: "} {
@@ -202,7 +201,7 @@ func TransferText(text string) (sum uint64) {
 	return sum
 }
 
-// size finds a line "key   123 kB" and returns its bytes.
+// size finds a line "key   123 kB" and returns its value in bytes.
 func size(text []byte, key string) (uint64, bool) {
 	rest := unsafe.String(unsafe.SliceData(text), len(text))
 	for len(rest) > 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	// As of a real process, with a name of its own choice.
+	// Like the line of a real process that has chosen an unusual name.
 	const line = "4711 (a) R 1 (b) S 42 43 44 0 -1 4194560 180 0 7 0 12 3 250 50 20 0 1 0 987654 5242880 25 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
 	got := parse([]byte(line))
 	want := Stat{State: 'S', Parent: 42, Group: 43, Session: 44, Start: 987654, Waited: 3 * time.Second, RSS: 25 * uint64(unix.Getpagesize())}
@@ -40,11 +40,11 @@ func FuzzSize(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, b []byte, key string) { _, _ = size(b, key) })
 }
 
-// start runs a shell that is there until the test ends.
+// start runs a shell that stays until the test ends.
 func start(t *testing.T, script string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", script)
-	testenv.Begin(t, cmd) // it says when it is ready
+	testenv.Begin(t, cmd) // waits until the shell is ready
 	return cmd
 }
 

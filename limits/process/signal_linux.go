@@ -7,11 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SignalDescendant signals a process that was just seen below us. A number can
-// have been given to a stranger meanwhile, so the process is held by a pidfd first
-// and then has to be a descendant of ours still. A child's number is its own until
-// it is collected, which nobody may do meanwhile: there no time is lost that it
-// could use to fork.
+// SignalDescendant signals a process that was just seen as a descendant of this process. The kernel
+// may have reused the number, so SignalDescendant opens a pidfd first, and then checks that the
+// process is still a descendant. A child keeps its number until it is reaped, and the caller must
+// not reap during the call: a child is signaled at once, so that it has no time to fork.
 func SignalDescendant(pid int, sig syscall.Signal) {
 	if isChild(pid) {
 		_ = unix.Kill(pid, sig)
@@ -30,7 +29,7 @@ func SignalDescendant(pid int, sig syscall.Signal) {
 	}
 }
 
-// isChild reports whether a process is our child.
+// isChild reports whether pid is a child of this process.
 func isChild(pid int) bool {
 	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
 	return unix.Waitid(unix.P_PID, pid, nil, options, nil) == nil

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A machine is a text archive of testdata: what sysfs has, one directory in a
-// line, and what a reader should be told.
+// A machine is a text archive of testdata: the files of sysfs, with one directory per line, and the
+// expected result.
 type machine struct {
 	name    string
 	files   map[string]string // by absolute path

@@ -2,20 +2,19 @@ package topology
 
 import "slices"
 
-// group is a core under construction: all its threads, also those that may not
-// be used, because the order does not depend on what may be used.
+// group is a core under construction, with all its threads, including those that may not be used,
+// because the order does not depend on which may be used.
 type group struct {
 	first cpu // its first processor
 	cpus  CPUSet
-	node  int // id of its memory node, -1 for none
-	// order holds the first processors of everything that the core is part
-	// of, the largest first. Cores of the same larger thing then stand
-	// together, since they differ only behind it.
+	node  int // ID of its memory node, -1 for none
+	// order holds the first processor of every unit that contains the core, the largest unit first.
+	// Cores of the same unit are therefore adjacent after sorting.
 	order []int
 }
 
-// arrange puts processors into cores and sockets with their logical numbers.
-// cpus are in ascending order and none is there twice.
+// arrange sorts processors into cores and sockets and assigns their logical numbers. cpus must be
+// in ascending order without duplicates.
 func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
 	var all CPUSet
 	for _, c := range cpus {
@@ -36,11 +35,11 @@ func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
 			}
 		}
 		for j := range within {
-			// What is offline must not pull its neighbours forward.
+			// Offline processors must not change the order of their neighbours.
 			within[j] = within[j].Intersect(all)
 		}
-		// By insertion, since there are eight at most, and the supervisor would link
-		// slices.SortStableFunc for this type.
+		// Insertion sort is sufficient for at most eight elements; slices.SortStableFunc would add
+		// code for this type to the supervisor.
 		for j := range within {
 			for ; j > 0 && within[j-1].Len() < within[j].Len(); j-- {
 				within[j-1], within[j] = within[j], within[j-1]
@@ -74,8 +73,9 @@ func arrange(cpus []cpu, nodes []node, usable CPUSet) []Socket {
 	return sockets
 }
 
-// sortGroups sorts groups by their order, in which no two are equal: its last number is that of the
-// first processor. It is Shell's method: slices.SortFunc would be 7 KiB of the supervisor.
+// sortGroups sorts groups by their order. No two are equal, because the last number of order is the
+// core's first processor. It uses Shell's method: slices.SortFunc would add 7 KiB to the
+// supervisor.
 func sortGroups(groups []group) {
 	for gap := len(groups) / 2; gap > 0; gap /= 2 {
 		for i := gap; i < len(groups); i++ {
@@ -86,10 +86,10 @@ func sortGroups(groups []group) {
 	}
 }
 
-// cores joins the threads of each core. A list of siblings is not overruled by
-// equal ids, which repeat on the dies of AMD's multi-chip packages and on the
-// clusters of arm64 machines. Siblings with different ids are the halves of a
-// compute unit of AMD's family 15h, which hwloc counts as cores.
+// cores combines the threads of each core. Lists of siblings take precedence over equal IDs, which
+// repeat on the dies of AMD's multi-chip packages and on the clusters of arm64 machines. Siblings
+// with different IDs are the halves of a compute unit of AMD's family 15h, which hwloc counts as
+// cores.
 func cores(cpus []cpu, packages map[int]CPUSet) []group {
 	type ids struct{ pkg, die, cluster, core int }
 	var groups []group
@@ -121,9 +121,9 @@ func cores(cpus []cpu, packages map[int]CPUSet) []group {
 	return groups
 }
 
-// packages returns the processors of the package of each processor. Siblings
-// tell what is on one socket, as for hwloc; the id, which is -1 on s390, POWER
-// and some arm64 machines, only where there is no list of siblings.
+// packages returns, for each processor, the processors of its package. Like hwloc it uses the lists
+// of siblings. Only if there are none, it uses the ID, which is -1 on s390, POWER and some arm64
+// machines.
 func packages(cpus []cpu) map[int]CPUSet {
 	var sets []CPUSet
 	of := map[int]int{}    // set of a processor

@@ -2,9 +2,8 @@ package topology
 
 import "slices"
 
-// MaxCPU is the largest number that a CPUSet holds. The kernel's limit
-// (NR_CPUS) is 8192 on the largest configurations; the bound keeps foreign
-// text such as "0-4000000000" from filling the memory.
+// MaxCPU is the largest number in a CPUSet. The kernel's limit (NR_CPUS) is 8192 in the largest
+// configurations. The bound prevents input such as "0-4000000000" from exhausting the memory.
 const MaxCPU = 1<<16 - 1
 
 const wordBits = 64
@@ -16,8 +15,8 @@ type CPUSet struct {
 	words []uint64 // no trailing zero, so that equal sets have equal words
 }
 
-// Of returns the set of the given numbers. Numbers below 0 and above MaxCPU
-// cannot be processors and are left out.
+// Of returns the set of the given numbers. It ignores numbers below 0 and above MaxCPU, which
+// cannot be processors.
 func Of(cpus ...int) CPUSet {
 	var s CPUSet
 	for _, c := range cpus {
@@ -33,7 +32,7 @@ func Range(first, last int) CPUSet {
 	return s
 }
 
-// add is for sets that nobody else has seen yet.
+// add changes the set, which must not have been returned to a caller yet.
 func (s *CPUSet) add(first, last int) {
 	if first < 0 || last > MaxCPU || first > last {
 		return
@@ -62,7 +61,7 @@ func (s CPUSet) Contains(cpu int) bool {
 	return cpu >= 0 && cpu/wordBits < len(s.words) && s.words[cpu/wordBits]&(1<<(cpu%wordBits)) != 0
 }
 
-// IsEmpty reports whether nothing is in the set.
+// IsEmpty reports whether the set is empty.
 func (s CPUSet) IsEmpty() bool { return len(s.words) == 0 }
 
 // Len returns the number of processors in the set.
@@ -96,11 +95,11 @@ func (s CPUSet) Slice() []int {
 	return cpus
 }
 
-// Words returns the set as sched_setaffinity(2) takes it: the number n is bit n%64 of
-// the word n/64.
+// Words returns the set in the format of sched_setaffinity(2): the number n is bit n%64 of word
+// n/64.
 func (s CPUSet) Words() []uint64 { return slices.Clone(s.words) }
 
-// First returns the smallest number in the set, -1 when it is empty.
+// First returns the smallest number in the set, -1 if it is empty.
 func (s CPUSet) First() int {
 	for c := range s.All {
 		return c
@@ -141,5 +140,5 @@ func (s CPUSet) Minus(o CPUSet) CPUSet {
 	return CPUSet{words}.trimmed()
 }
 
-// SubsetOf reports whether everything in s is in o, too.
+// SubsetOf reports whether every member of s is also in o.
 func (s CPUSet) SubsetOf(o CPUSet) bool { return s.Minus(o).IsEmpty() }

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// ParseList reads the list form that sysfs, /proc and cpuset files use:
-// numbers and ranges separated by commas, "0-3,8". White space around it and
-// empty text (an empty set) are fine.
+// ParseList reads the list format of sysfs, /proc and cpusets: numbers and ranges separated by
+// commas, "0-3,8". It accepts surrounding white space; empty text is the empty set.
 func ParseList(text string) (CPUSet, error) {
 	var s CPUSet
 	text = strings.TrimSpace(text)
@@ -31,7 +30,7 @@ func ParseList(text string) (CPUSet, error) {
 	return s, nil
 }
 
-// String returns the list form, "" for the empty set.
+// String returns the list format, "" for the empty set.
 func (s CPUSet) String() string {
 	var b strings.Builder
 	first, last := -1, -1
@@ -60,8 +59,8 @@ func (s CPUSet) String() string {
 	return b.String()
 }
 
-// Fields returns the form of the variable SGE_BINDING (sge_submit(1), -binding):
-// every number by itself, separated by spaces.
+// Fields returns the format of the variable SGE_BINDING (sge_submit(1), -binding): all numbers,
+// separated by spaces.
 func (s CPUSet) Fields() string {
 	var b strings.Builder
 	for c := range s.All {
@@ -75,8 +74,8 @@ func (s CPUSet) Fields() string {
 
 const maskDigits = 8 // hexadecimal digits of one 32-bit group of a mask
 
-// Mask returns the mask form of the kernel with all groups in full,
-// "000000ff,00000000"; "00000000" for the empty set.
+// Mask returns the kernel's mask format, with all digits of each group: "000000ff,00000000";
+// "00000000" for the empty set.
 func (s CPUSet) Mask() string {
 	const hex = "0123456789abcdef"
 	groups := 2 * len(s.words)
@@ -99,7 +98,7 @@ func (s CPUSet) Mask() string {
 	return b.String()
 }
 
-// number reads digits only: strconv.Atoi alone would take a sign, too.
+// number parses digits only; strconv.Atoi would also accept a sign.
 func number(s string) (int, bool) {
 	if s == "" || s[0] < '0' || s[0] > '9' {
 		return 0, false

@@ -11,15 +11,13 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestNumbersAreThoseOfTheOriginal gives Grid Engine's loadcheck the same
-// machines, through hwloc's HWLOC_FSROOT, and compares the topology string and
-// the processors of every core.
+// TestNumbersAreThoseOfTheOriginal runs Grid Engine's loadcheck on the same machines, through
+// hwloc's HWLOC_FSROOT, and compares the topology string and the processors of every core.
 func TestNumbersAreThoseOfTheOriginal(t *testing.T) {
 	compareWithOriginal(t, machines(t))
 }
 
-// TestSoakNumbersOfBigMachines is the same for machines with whose files hwloc
-// takes seconds.
+// TestSoakNumbersOfBigMachines does the same for machines for which hwloc takes seconds.
 func TestSoakNumbersOfBigMachines(t *testing.T) {
 	testenv.Soak(t)
 	var all []machine
@@ -40,8 +38,8 @@ func compareWithOriginal(t *testing.T, all []machine) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The original knows no sockets without lists of siblings, and cannot
-		// be told what is allowed.
+		// The original finds no sockets without lists of siblings, and has no option for the
+		// allowed processors.
 		siblings := false
 		for path := range m.files {
 			siblings = siblings || strings.HasSuffix(path, "package_cpus_list") || strings.HasSuffix(path, "core_siblings_list")
@@ -53,8 +51,8 @@ func compareWithOriginal(t *testing.T, all []machine) {
 			root := writeTree(t, m)
 			cmd := exec.Command(loadcheck, "-cb")
 			cmd.Env = append(os.Environ(), "HWLOC_FSROOT="+root, "HWLOC_COMPONENTS=linux,stop", "HWLOC_THISSYSTEM=0")
-			// Its exit status says that processes here can't be bound to
-			// cores of another machine.
+			// Its exit status says that processes of this host cannot be bound to cores of another
+			// machine.
 			out, _ := cmd.CombinedOutput()
 			original := map[string]string{} // processors by core
 			for line := range strings.Lines(string(out)) {
@@ -82,8 +80,7 @@ func compareWithOriginal(t *testing.T, all []machine) {
 	}
 }
 
-// writeTree writes a machine's files, and beside them what hwloc reads instead
-// of lists.
+// writeTree writes a machine's files, and the files that hwloc reads instead of the lists.
 func writeTree(t *testing.T, m machine) string {
 	t.Helper()
 	root := t.TempDir()
@@ -125,7 +122,7 @@ func writeTree(t *testing.T, m machine) string {
 	if m.name == "amd-bulldozer" {
 		write("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 21\n")
 	}
-	// hwloc looks for books and compute units only where there can be some.
+	// hwloc searches for books and compute units only on an architecture that can have them.
 	arch := "x86_64"
 	if m.name == "s390" {
 		arch = "s390x"

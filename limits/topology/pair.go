@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Pair names a core by Grid Engine's logical numbers: sockets are numbered
-// from 0 on the host and cores from 0 on their socket, without holes
-// (sge_submit(1), -binding). They have nothing to do with the operating
-// system's processor numbers, nor with sysfs' physical_package_id and core_id.
+// Pair identifies a core by Grid Engine's logical numbers: sockets are numbered consecutively from
+// 0 on the host, and cores from 0 on their socket (sge_submit(1), -binding). These numbers are
+// unrelated to the operating system's processor numbers, and to physical_package_id and core_id of
+// sysfs.
 type Pair struct {
 	Socket, Core int
 }
@@ -36,8 +36,8 @@ func ParsePair(text string) (Pair, error) {
 	return Pair{socket, core}, nil
 }
 
-// FormatPairs returns the list form "0,0:0,1" that the config file and the fourth
-// column of the pe_hostfile use (sge_pe(5)).
+// FormatPairs returns the list format "0,0:0,1" of the config file and the fourth column of the
+// pe_hostfile (sge_pe(5)).
 func FormatPairs(pairs []Pair) string {
 	var b strings.Builder
 	for i, p := range pairs {
@@ -49,7 +49,7 @@ func FormatPairs(pairs []Pair) string {
 	return b.String()
 }
 
-// ParsePairs reads what FormatPairs prints.
+// ParsePairs reads the format of FormatPairs.
 func ParsePairs(text string) ([]Pair, error) {
 	if text == "" {
 		return nil, nil

@@ -54,7 +54,7 @@ func TestMachinesAreReadAsTheGoldenFilesSay(t *testing.T) {
 	}
 }
 
-// checkConsistent looks for what must hold on every machine.
+// checkConsistent checks the invariants of every machine.
 func checkConsistent(t *testing.T, top Topology, allowed Allowed) {
 	t.Helper()
 	var seen CPUSet

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Shape is the content of a topology string: sockets, each with its cores. The string has an S per
-// socket, a C per core and, for a core with more than one thread, a T per thread: "SCTTCTT" is one
-// socket with two cores of two threads. Lower case means in use (load values m_topology and
-// m_topology_inuse).
+// Shape is the content of a topology string: sockets, each with its cores. The string has an S for
+// each socket, a C for each core and, for a core with more than one thread, a T for each thread:
+// "SCTTCTT" is one socket with two cores of two threads. Lower case means in use (load values
+// m_topology and m_topology_inuse).
 type Shape [][]CoreShape
 
 // CoreShape is one core of a Shape.
@@ -18,13 +18,12 @@ type CoreShape struct {
 	InUse   bool // the core is in lower case
 }
 
-// maxShapeCores bounds what ParseShape takes from foreign text.
+// maxShapeCores is the maximum number of cores that ParseShape accepts.
 const maxShapeCores = MaxCPU + 1
 
-// ParseShape reads a topology string. A core is in use when its C or any of
-// its threads is in lower case; the case of an S says nothing that its cores
-// do not say. A host of unknown topology reports "NONE", which is the empty
-// shape, as is the empty string.
+// ParseShape reads a topology string. A core is in use if its C or any of its threads is in lower
+// case; the case of an S is ignored. A host with unknown topology reports "NONE"; this and the
+// empty string are the empty shape.
 func ParseShape(text string) (Shape, error) {
 	if text == "" || text == "NONE" {
 		return nil, nil
@@ -53,7 +52,7 @@ func ParseShape(text string) (Shape, error) {
 				n++
 			}
 			if n == 1 {
-				// Its one thread would not have been written.
+				// A single thread is not written.
 				return fail(i-1, "a core with a single thread")
 			}
 			core.Threads = max(n, 1)
@@ -67,8 +66,8 @@ func ParseShape(text string) (Shape, error) {
 	return sh, nil
 }
 
-// String returns the topology string. Like the original, it leaves the S in upper
-// case however busy the socket is. The empty shape is "NONE".
+// String returns the topology string. Like the original, it always writes S in upper case, even if
+// all cores of the socket are in use. The empty shape is "NONE".
 func (sh Shape) String() string {
 	if len(sh) == 0 {
 		return "NONE"
@@ -92,7 +91,7 @@ func (sh Shape) String() string {
 	return b.String()
 }
 
-// InUse returns the cores that are in lower case, in ascending order.
+// InUse returns the cores in lower case, in ascending order.
 func (sh Shape) InUse() []Pair {
 	var pairs []Pair
 	for s, socket := range sh {
@@ -105,8 +104,8 @@ func (sh Shape) InUse() []Pair {
 	return pairs
 }
 
-// With returns the same shape with exactly those cores in use that used
-// accepts; nil accepts none.
+// With returns the same shape with exactly those cores in use for which used returns true; if used
+// is nil, none.
 func (sh Shape) With(used func(Pair) bool) Shape {
 	out := make(Shape, len(sh))
 	for s, socket := range sh {
@@ -119,8 +118,8 @@ func (sh Shape) With(used func(Pair) bool) Shape {
 	return out
 }
 
-// SameHost reports whether both shapes have the same sockets, cores and threads,
-// whatever is in use.
+// SameHost reports whether both shapes have the same sockets, cores and threads. It ignores which
+// cores are in use.
 func (sh Shape) SameHost(o Shape) bool {
 	return sh.With(nil).String() == o.With(nil).String()
 }

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// model is a regular machine: every level divides the one above it.
+// model is a regular machine: every unit contains the same number of the next smaller units.
 type model struct {
 	sockets, nodes, l3s, cores, threads int // nodes per socket, L3 per node, cores per L3, threads per core
 
-	adjacent   bool // threads of a core have neighbouring numbers; else first threads come first
-	memoryOnly bool // each node has one more with memory alone, such as HBM or CXL
-	idStep     int  // between core_ids on a socket, 1 if 0; they begin again on each
+	adjacent   bool // threads of a core have successive numbers; otherwise the first threads of all cores come first
+	memoryOnly bool // each node has an additional node with memory only, such as HBM or CXL
+	idStep     int  // distance between core_ids on a socket, 1 if 0; the numbering restarts on each socket
 }
 
-// big machines, by what is public about them: the specification and the numbers
-// that Linux shows. As files they would be megabytes.
+// models are large machines, according to public information: the specification and the numbers
+// that Linux shows. Their files would need megabytes.
 var models = map[string]model{
 	"AMD EPYC 7742, two sockets, NPS4":             {sockets: 2, nodes: 4, l3s: 4, cores: 4, threads: 2},
 	"AMD EPYC 7742, NPS4, without SMT":             {sockets: 2, nodes: 4, l3s: 4, cores: 4, threads: 1},
@@ -36,7 +36,7 @@ var models = map[string]model{
 
 func (m model) perSocket() int { return m.nodes * m.l3s * m.cores }
 
-// cpu is the number of a thread of a core, cores counted over the machine.
+// cpu returns the number of a thread of a core; cores are numbered across the machine.
 func (m model) cpu(core, thread int) int {
 	if m.adjacent {
 		return core*m.threads + thread
@@ -44,7 +44,7 @@ func (m model) cpu(core, thread int) int {
 	return core + thread*m.sockets*m.perSocket()
 }
 
-// of are all threads of n cores.
+// of returns all threads of n cores.
 func (m model) of(first, n int) CPUSet {
 	var s CPUSet
 	for c := first; c < first+n; c++ {
@@ -55,7 +55,7 @@ func (m model) of(first, n int) CPUSet {
 	return s
 }
 
-// machine writes the sysfs of the model.
+// machine generates the sysfs of the model.
 func (m model) machine(name string) machine {
 	files := map[string]string{}
 	total := m.sockets * m.perSocket()
@@ -141,8 +141,8 @@ func TestBigMachines(t *testing.T) {
 			nodes := m.sockets * m.nodes
 			for i, p := range top.Pairs() {
 				c, _ := top.Core(p)
-				// Successive cores share an L3 and a node for as long as these
-				// have any: what a linear binding is good for.
+				// Successive cores share an L3 and a node as far as possible, which is the purpose
+				// of linear binding.
 				if !c.CPUs.Equal(m.of(i, 1)) || c.Node != i/(m.l3s*m.cores) {
 					t.Fatalf("core %s has processors %s of node %d", p, c.CPUs, c.Node)
 				}
@@ -165,15 +165,15 @@ func TestBigMachines(t *testing.T) {
 	}
 }
 
-// TestPartsOfBigMachines are what a container or a cpuset leaves of them: what is
-// left is numbered without holes, and its processors and nodes stay what they are.
+// TestPartsOfBigMachines checks the part of a machine that a container or a cpuset allows: its
+// cores are numbered consecutively, and its processors and nodes keep their numbers.
 func TestPartsOfBigMachines(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		model   string
 		cpus    string
 		offline string
 		want    string // topology string
-		mems    string // of all of it
+		mems    string // memory nodes of all cores
 	}{
 		"one L3 of a node":                        {"AMD EPYC 7742, two sockets, NPS4", "4-7,132-135", "", "SCTTCTTCTTCTT", "0"},
 		"one thread of each core of a node":       {"AMD EPYC 7742, two sockets, NPS4", "16-31", "", "S" + strings.Repeat("C", 16), "1"},
@@ -208,8 +208,8 @@ func TestPartsOfBigMachines(t *testing.T) {
 	}
 }
 
-// setOffline does to a machine's files what the kernel does for processors that
-// go offline: they have no topology, and leave the lists of the others.
+// setOffline changes a machine's files as the kernel does for processors that go offline: they lose
+// their topology files, and are removed from the lists of others.
 func setOffline(t *testing.T, m machine, list string) {
 	t.Helper()
 	gone, err := ParseList(list)
@@ -232,7 +232,7 @@ func setOffline(t *testing.T, m machine, list string) {
 	}
 }
 
-// TestHybridProcessors are those whose cores differ: in their threads, and in
+// TestHybridProcessors checks processors with different cores: in the number of threads, and in
 // whether they share the last cache.
 func TestHybridProcessors(t *testing.T) {
 	files := map[string]string{
@@ -248,8 +248,8 @@ func TestHybridProcessors(t *testing.T) {
 			files[dir+"cache/index3/shared_cpu_list"] = l3
 		}
 	}
-	// Intel Core Ultra 7 155H: six P cores, eight E cores in two clusters, and
-	// two cores on the SoC tile, which have no part in the L3.
+	// Intel Core Ultra 7 155H: six P cores, eight E cores in two clusters, and two cores on the SoC
+	// tile, which do not share the L3.
 	for i := range 6 {
 		pair := Range(2*i, 2*i+1).String()
 		write(2*i, 4*i, pair, pair, "0-19")

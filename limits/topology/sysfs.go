@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Reader returns the content of the file with an absolute path. os.ReadFile is
-// one.
+// Reader returns the content of the file with an absolute path, as os.ReadFile does.
 type Reader func(path string) ([]byte, error)
 
 // Allowed holds the processors and memory nodes that the agent itself may use. The zero value
@@ -23,32 +22,30 @@ const (
 	nodeDir = "/sys/devices/system/node/"
 )
 
-// Read reads the topology of the host. A file that cannot be read counts as
-// missing: kernels differ in which files they have, and containers in which
-// they show. A file whose content makes no sense is an error, because jobs
-// bound to guessed cores are worse off than jobs that are not bound.
+// Read reads the topology of the host. A file that cannot be read counts as missing: kernels and
+// containers differ in the files that they show. Invalid content is an error, because jobs bound to
+// wrong cores are worse off than jobs without binding.
 //
-// The logical numbers are those of hwloc(7), which Grid Engine uses: whatever
-// shares a memory node, a socket, a die or a cache follows each other, and
-// otherwise the operating system's processor numbers give the order.
-// Processors that may not be used are left out, and what is left is numbered
-// without holes.
+// The logical numbers are those of hwloc(7), which Grid Engine uses: processors that share a memory
+// node, a socket, a die or a cache are adjacent; otherwise the operating system's processor numbers
+// determine the order. Processors that may not be used are omitted, and the others are numbered
+// consecutively.
 func Read(read Reader, allowed Allowed) (Topology, error) {
 	r := &sysfs{read: read}
 	t := Topology{Online: r.list(cpuDir + "online"), Possible: r.list(cpuDir + "possible")}
 	nodes := r.nodes()
 
 	candidates := t.Online.Union(allowed.CPUs)
-	for _, n := range nodes { // where there is no "online"
+	for _, n := range nodes { // if there is no file "online"
 		candidates = candidates.Union(n.cpus)
 	}
 	var cpus []cpu
 	var usable CPUSet
 	for id := range candidates.All {
 		c := r.cpu(id)
-		// Some containers show an "online" that belongs to nobody, such as
-		// 0-3 for processors 8-11. What the kernel allows and has a topology
-		// runs: it has none for processors that are offline.
+		// Some containers show an "online" that does not match, such as 0-3 for processors 8-11. A
+		// processor that is allowed and has a topology is online: the kernel shows no topology for
+		// processors that are offline.
 		if !c.known && !t.Online.Contains(id) {
 			continue
 		}
@@ -72,7 +69,7 @@ func Read(read Reader, allowed Allowed) (Topology, error) {
 
 	known := slices.ContainsFunc(cpus, func(c cpu) bool { return c.known && usable.Contains(c.id) })
 	if known {
-		// One without files among others that have them went offline just now.
+		// A processor without files, among others that have them, has just gone offline.
 		cpus = slices.DeleteFunc(cpus, func(c cpu) bool { return !c.known })
 	} else {
 		for i := range cpus {
@@ -85,7 +82,7 @@ func Read(read Reader, allowed Allowed) (Topology, error) {
 	return t, nil
 }
 
-// sysfs reads small files and remembers the first that makes no sense.
+// sysfs reads small files and remembers the first error for invalid content.
 type sysfs struct {
 	read Reader
 	err  error
@@ -115,8 +112,7 @@ func (r *sysfs) list(path string) CPUSet {
 	return set
 }
 
-// id reads a number that is -1 where the machine has no such thing; so it is
-// when there is no file.
+// id reads a number that is -1 if the machine lacks the unit. A missing file counts as -1.
 func (r *sysfs) id(path string) (id int, exists bool) {
 	s, ok := r.text(path)
 	if !ok {
@@ -137,10 +133,10 @@ func (r *sysfs) id(path string) (id int, exists bool) {
 // cpu is the kernel's description of one processor.
 type cpu struct {
 	id                        int
-	known                     bool // it has a topology
+	known                     bool // the processor has a topology
 	pkg, die, cluster, coreID int
 
-	// The processors with which it shares things; empty where nothing is said.
+	// The processors that share a unit with this one; empty if unknown.
 	threads, book, pkgCPUs, dieCPUs, clusterCPUs, l2, l3 CPUSet
 }
 
@@ -155,7 +151,7 @@ func (r *sysfs) cpu(id int) cpu {
 	var hasPkg, hasCore bool
 	c.pkg, hasPkg = r.id(topo + "physical_package_id")
 	c.coreID, hasCore = r.id(topo + "core_id")
-	// The second name of each pair is that of kernels before Linux 5.3.
+	// The second name in each pair is used by kernels before Linux 5.3.
 	c.threads = r.siblings(id, topo+"core_cpus_list", topo+"thread_siblings_list")
 	c.pkgCPUs = r.siblings(id, topo+"package_cpus_list", topo+"core_siblings_list")
 	c.known = hasPkg || hasCore || !c.threads.IsEmpty() || !c.pkgCPUs.IsEmpty()
@@ -169,14 +165,14 @@ func (r *sysfs) cpu(id int) cpu {
 	}
 	c.dieCPUs = r.siblings(id, topo+"die_cpus_list")
 	c.clusterCPUs = r.siblings(id, topo+"cluster_cpus_list")
-	// 0 and 1 are the data and instruction caches of the first level.
+	// Indexes 0 and 1 are the data and instruction caches of the first level.
 	c.l2 = r.siblings(id, dir+"/cache/index2/shared_cpu_list")
 	c.l3 = r.siblings(id, dir+"/cache/index3/shared_cpu_list")
 	return c
 }
 
-// siblings returns the first list that exists and includes the processor
-// itself; a list without it was made for another processor.
+// siblings returns the first existing list that includes the processor itself. A list without it
+// belongs to another processor.
 func (r *sysfs) siblings(id int, paths ...string) CPUSet {
 	for _, p := range paths {
 		if s := r.list(p); s.Contains(id) {
@@ -186,12 +182,12 @@ func (r *sysfs) siblings(id int, paths ...string) CPUSet {
 	return CPUSet{}
 }
 
-// node is a memory node before it is known what may be used.
+// node is a memory node, before unusable processors are removed.
 type node struct {
 	id        int
 	cpus      CPUSet
 	memory    bool
-	distances []int // to each online node, in their order
+	distances []int // to each online node, in the order of nodes
 }
 
 func (r *sysfs) nodes() []node {
@@ -223,7 +219,7 @@ func (r *sysfs) nodes() []node {
 	return nodes
 }
 
-// localMemory finds the memory that is local to each node with processors.
+// localMemory finds the local memory of each node with processors.
 func localMemory(nodes []node, usable, allowed CPUSet) []Node {
 	var withMemory CPUSet
 	for _, n := range nodes {
@@ -251,8 +247,8 @@ func localMemory(nodes []node, usable, allowed CPUSet) []Node {
 	return out
 }
 
-// nearest returns the nodes at the smallest distance from n among those that
-// ok accepts; all of them when there are no distances.
+// nearest returns the nodes at the smallest distance from n among those that ok accepts. Without
+// distances it returns all of these.
 func nearest(nodes []node, n node, ok func(node) bool) CPUSet {
 	var set CPUSet
 	best := -1

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// part is a part of a host in its tree: a letter, its number, and its processors.
+// part is a unit in the tree of a host: its letter, its number, and its processors.
 type part struct {
 	letter byte
-	number int // of its first processor; of a memory node its id
+	number int // its first processor; for a memory node its ID
 	cpus   CPUSet
 }
 
-// The letters of the parts of a tree. In lower case they are in use.
+// The letters of the units in a tree. Lower case means in use.
 const (
 	letterNode   = 'N'
 	letterSocket = 'S'
@@ -24,12 +24,12 @@ const (
 	letterThread = 'T'
 )
 
-// Tree returns the host as Open Cluster Scheduler 9.1 has it in the load value m_topology: parts within
-// parts, with memory nodes and caches, and the sizes of these in bytes:
+// Tree returns the host in the format that Open Cluster Scheduler 9.1 uses for the load value
+// m_topology: nested units, including memory nodes and caches, with the sizes of these in bytes:
 //
 //	(N[size=8589934592](S(X[size=33554432](Y[size=1048576](C(T)(T)))(Y[size=1048576](C(T)(T))))))
 //
-// A size that read does not find is left out.
+// It omits a size that it cannot read.
 func (t Topology) Tree(read Reader) string {
 	var b strings.Builder
 	var open []part
@@ -60,7 +60,7 @@ func (t Topology) Tree(read Reader) string {
 	return b.String()
 }
 
-// parts returns the units that contain a core, the largest first.
+// parts returns the units that contain a core, from the largest to the smallest.
 func (t Topology) parts(socket int, core Core) []part {
 	var all CPUSet
 	for _, c := range t.Sockets[socket].Cores {
@@ -82,7 +82,7 @@ func (t Topology) parts(socket int, core Core) []part {
 	return list
 }
 
-// size reads the size of a memory node or of a cache, in bytes; 0 where it is not known.
+// size reads the size of a memory node or of a cache, in bytes; 0 if unknown.
 func (p part) size(read Reader) uint64 {
 	switch p.letter {
 	case letterNode:
@@ -109,7 +109,7 @@ func (p part) size(read Reader) uint64 {
 	return 0
 }
 
-// kibibytes reads a number of KiB and returns bytes; 0 for what is none.
+// kibibytes parses a number of KiB and returns bytes; 0 for invalid text.
 func kibibytes(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n >= 1<<54 {
@@ -118,12 +118,13 @@ func kibibytes(text string) uint64 {
 	return n << 10
 }
 
-// maxTree bounds what Marked takes from foreign text: processors have some dozen letters each.
+// maxTree is the maximum length of a tree that Marked accepts: each processor needs a few dozen
+// letters.
 const maxTree = 64 * (MaxCPU + 1)
 
-// Marked returns the processors of the threads that are in lower case in trees of this host, as a
-// scheduler returns them: without the sizes. A tree of another host is an error, as is a text that is
-// none.
+// Marked returns the processors of the threads in lower case in trees of this host, in the format
+// in which a scheduler returns them: without sizes. The tree of another host and invalid text are
+// errors.
 func (t Topology) Marked(trees ...string) (CPUSet, error) {
 	var threads []int
 	for _, socket := range t.Sockets {
@@ -156,8 +157,8 @@ func (t Topology) Marked(trees ...string) (CPUSet, error) {
 	return marked, nil
 }
 
-// MarkedShape returns the topology string of the host in which the given processors are in use: a core is
-// in lower case if all its threads are, and a socket if all its cores are.
+// MarkedShape returns the topology string of the host with the given processors in use: a core is
+// in lower case if all its threads are in use, and a socket if all its cores are.
 func (t Topology) MarkedShape(cpus CPUSet) string {
 	var b strings.Builder
 	for _, socket := range t.Sockets {

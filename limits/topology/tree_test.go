@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The threads in lower case are found again on every machine.
+// Threads that were written in lower case are found again on every machine.
 func TestMarkedThreads(t *testing.T) {
 	for _, m := range machines(t) {
 		top, err := Read(m.read, m.allowed)
@@ -39,7 +39,7 @@ func TestMarkedThreads(t *testing.T) {
 	}
 }
 
-// withoutSizes returns a tree as schedulers return it.
+// withoutSizes returns a tree in the format in which schedulers return it.
 func withoutSizes(tree string) string {
 	var b strings.Builder
 	for tree != "" {

@@ -16,13 +16,13 @@ import (
 // host reads the values of this host from gopsutil. No other file imports gopsutil.
 type host struct {
 	ctx    context.Context
-	online oslite.Kept // the file that lists the processors of this host; no path for none
+	online oslite.Kept // the file that lists the online processors of this host; no path for none
 
-	of    string // what that said when they were counted
+	of    string // content of that file at the last count
 	count int
 }
 
-// newHost reads below another directory than /proc where proc is not empty.
+// newHost returns a host that reads from directory proc; empty for /proc.
 func newHost(proc string) host {
 	if proc != "" {
 		return host{ctx: context.WithValue(context.Background(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: proc})}
@@ -61,7 +61,7 @@ func (h *host) processors() (int, error) {
 	return n, err
 }
 
-// memory is in bytes.
+// memory holds amounts in bytes.
 type memory struct{ total, free, available, swapTotal, swapFree uint64 }
 
 func (h *host) memory() (memory, error) {
@@ -69,12 +69,12 @@ func (h *host) memory() (memory, error) {
 	if err != nil {
 		return memory{}, err
 	}
-	// gopsutil has 0 for lines that are not there.
+	// gopsutil returns 0 for missing lines.
 	if v.Total == 0 || v.Total < v.Free {
 		return memory{}, fmt.Errorf("MemTotal is %d and MemFree %d bytes", v.Total, v.Free)
 	}
-	// gopsutil counts reclaimable slabs as cached, as free(1) does; the original
-	// counts what /proc/meminfo calls Cached.
+	// gopsutil includes reclaimable slabs in cached memory, as free(1) does. The original uses only
+	// the line Cached of /proc/meminfo.
 	m := memory{
 		total: v.Total, free: v.Free + v.Buffers + v.Cached - v.Sreclaimable, available: v.Available,
 		swapTotal: v.SwapTotal, swapFree: v.SwapFree,
@@ -88,9 +88,9 @@ func (h *host) memory() (memory, error) {
 	return m, nil
 }
 
-// cpuTime is how long all processors together were busy and idle, in seconds
-// since the host was started. What the original leaves out is in neither: waiting
-// for I/O, interrupts, time stolen by a hypervisor.
+// cpuTime is the time that all processors together were busy and idle since the host started, in
+// seconds. Like the original it excludes waiting for I/O, interrupts, and time stolen by a
+// hypervisor.
 type cpuTime struct{ busy, idle float64 }
 
 func (h *host) cpuTime() (cpuTime, error) {

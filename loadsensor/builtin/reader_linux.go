@@ -17,36 +17,35 @@ import (
 	"github.com/execd-project/execd/internal/oslite"
 )
 
-// Options say what to read.
+// Options select what a Reader reads.
 type Options struct {
-	// Proc is where proc(5) is mounted; empty for /proc.
+	// Proc is the mount point of proc(5); empty for /proc.
 	Proc string
-	// TmpDir is the directory in which jobs get their temporary directories; empty
-	// for none.
+	// TmpDir is the directory in which jobs get their temporary directories; empty for none.
 	TmpDir string
-	// Processors tells the sockets, cores and threads, and which are in use; nil where
-	// nobody knows. It is called for every report.
+	// Processors returns the sockets, cores and threads, and which are in use; nil if they are
+	// unknown. Every report calls it.
 	Processors func() (Processors, error)
-	// Patience is how long a file system may take to answer; 0 is DefaultPatience.
+	// Patience is the timeout for a file system; 0 is DefaultPatience.
 	Patience time.Duration
-	// Clock measures it; nil is the clock of the machine.
+	// Clock measures Patience; nil is the clock of the machine.
 	Clock clock.Clock
 }
 
-// DefaultPatience is how long is waited for a file system.
+// DefaultPatience is the default timeout for a file system.
 const DefaultPatience = time.Second
 
-// Reader measures. Make one with New.
+// Reader measures the load of the host. Make one with New.
 type Reader struct {
 	options Options
 	host    host
-	stalls  [3]oslite.Kept // pressure stall information of stallFiles
+	stalls  [3]oslite.Kept // open files of stallFiles (pressure stall information)
 	statfs  func(path string, st *unix.Statfs_t) error
 
 	mu      sync.Mutex
 	last    *cpuTime
-	lastCPU string     // the value between the last two different readings
-	asking  chan space // a question to the file system that is not answered yet
+	lastCPU string     // the load between the last two different readings
+	asking  chan space // a pending request to the file system
 	asked   time.Time
 	found   []Value
 	missing []Missing
@@ -57,7 +56,7 @@ type space struct {
 	err         error
 }
 
-// New returns a Reader. Its first look at the processors is taken now.
+// New returns a Reader, which takes its first reading of the processors now.
 func New(options Options) *Reader {
 	if options.Patience <= 0 {
 		options.Patience = DefaultPatience
@@ -75,8 +74,8 @@ func New(options Options) *Reader {
 	return r
 }
 
-// Read measures once. Values and what is missing are sorted by name. The file
-// system of Options.TmpDir is waited for, Options.Patience at most.
+// Read measures once. It returns values and missing values sorted by name. It waits for the file
+// system of Options.TmpDir, at most for Options.Patience.
 func (r *Reader) Read() ([]Value, []Missing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +91,7 @@ func (r *Reader) Read() ([]Value, []Missing) {
 	return r.found, r.missing
 }
 
-// Close gives back the descriptors of files that are kept open from one Read to the next.
+// Close closes the files that stay open between calls of Read.
 func (r *Reader) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +183,7 @@ func (r *Reader) readCPU() {
 	}
 	busy, idle := now.busy-last.busy, now.idle-last.idle
 	switch {
-	case busy == 0 && idle == 0: // too soon
+	case busy == 0 && idle == 0: // too early
 		r.last = last
 	case busy < 0 || idle < 0: // a processor was taken offline
 		r.lastCPU = ""
@@ -223,16 +222,16 @@ func orNone(topology string) string {
 	return topology
 }
 
-// stallFiles are the files of pressure stall information, and which values are in each.
+// stallFiles lists the files of pressure stall information, with the values in each.
 var stallFiles = [...]struct{ file, some, full string }{
-	// What "full" means for processors of the whole host is undefined: always 0.
+	// For processors of the whole host "full" is undefined, and always 0.
 	{"cpu", PressureCPUSome, ""},
 	{"memory", PressureMemorySome, PressureMemoryFull},
 	{"io", PressureIOSome, PressureIOFull},
 }
 
-// readPressure takes the mean of a minute: what is nearest to the time between two
-// reports. gopsutil does not read these files.
+// readPressure uses the average of one minute, the one nearest to the time between two reports.
+// gopsutil does not read these files.
 func (r *Reader) readPressure() {
 	for i, p := range stallFiles {
 		b, err := r.stalls[i].Read()
@@ -254,8 +253,8 @@ func (r *Reader) readPressure() {
 	}
 }
 
-// pressure reads the mean of a minute from a line such as
-// "some avg10=0.00 avg60=1.25 avg300=0.98 total=12345".
+// pressure reads the average of one minute from a line such as "some avg10=0.00 avg60=1.25
+// avg300=0.98 total=12345".
 func pressure(text, kind string) (float64, error) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -265,7 +264,7 @@ func pressure(text, kind string) (float64, error) {
 		for _, field := range f[1:] {
 			if number, ok := strings.CutPrefix(field, "avg60="); ok {
 				v, err := strconv.ParseFloat(number, 64)
-				if err != nil || !(v >= 0 && v <= 100) { // NaN is neither
+				if err != nil || !(v >= 0 && v <= 100) { // excludes NaN
 					return 0, fmt.Errorf("cannot read pressure stall information: %q is not a percentage", field)
 				}
 				return v, nil
@@ -275,9 +274,9 @@ func pressure(text, kind string) (float64, error) {
 	return 0, fmt.Errorf("cannot read pressure stall information: no line %q with avg60", kind)
 }
 
-// readTmpDir asks in a goroutine of its own: a file server that is gone does not
-// answer, and whoever waits for it cannot be interrupted. While one question is open
-// no second one is asked.
+// readTmpDir makes its request in a separate goroutine: a file server that is down does not answer,
+// and a system call that waits for it cannot be interrupted. While one request is pending,
+// readTmpDir makes no second one.
 func (r *Reader) readTmpDir() {
 	dir := r.options.TmpDir
 	if dir == "" {
@@ -314,7 +313,7 @@ func (r *Reader) readTmpDir() {
 	}
 }
 
-// Architecture returns the name that Grid Engine has for this platform, e.g. lx-amd64.
+// Architecture returns Grid Engine's name for this platform, such as lx-amd64.
 func Architecture() string {
 	if runtime.GOARCH == "386" {
 		return "lx-x86"

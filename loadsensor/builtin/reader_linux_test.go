@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/internal/clock"
 )
 
-// proc lays out a folder like /proc.
+// proc creates a directory with files as in /proc.
 func proc(t *testing.T, without ...string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile("testdata/proc.txtar")
@@ -98,7 +98,7 @@ func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
 		without string
 		file    string
 		text    string
-		missing string // names that are missing, and nothing else is
+		missing string // names of the missing values
 		reason  string
 	}{
 		"no meminfo":          {without: "meminfo", missing: "mem_available mem_free mem_total mem_used swap_free swap_total swap_used virtual_free virtual_total virtual_used", reason: "cannot read the memory of the host: "},
@@ -162,8 +162,8 @@ func TestTopologyIsAnArgument(t *testing.T) {
 	}
 }
 
-// TestFileSystemThatDoesNotAnswer: the report does not wait for it, and no second
-// question is asked while it does not answer the first.
+// TestFileSystemThatDoesNotAnswer checks that a report does not wait for the file system, and that
+// there is no second request while the first is pending.
 func TestFileSystemThatDoesNotAnswer(t *testing.T) {
 	m := clock.NewManual(time.Unix(0, 0))
 	r := New(Options{TmpDir: "/far", Clock: m, Patience: 3 * time.Second})
@@ -201,11 +201,11 @@ func TestFileSystemThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestThisHost: on a real Linux everything but the topology is there.
+// TestThisHost checks that a real Linux host has all values except the topology.
 func TestThisHost(t *testing.T) {
 	r := New(Options{TmpDir: t.TempDir(), Processors: known})
 	var missing []Missing
-	for range 2 { // the first may be too soon for cpu
+	for range 2 { // the first reading may be too early for cpu
 		_, missing = r.Read()
 	}
 	for _, m := range missing {

@@ -2,11 +2,11 @@ package builtin
 
 import "strconv"
 
-// Names of the load values. Those of the first three groups are the original's.
+// Names of the load values. The names in the first three groups are the original's.
 const (
-	LoadShort    = "load_short"  // mean length of the run queue over a minute
+	LoadShort    = "load_short"  // mean length of the run queue over one minute
 	LoadMedium   = "load_medium" // five minutes
-	LoadLong     = "load_long"   // a quarter of an hour
+	LoadLong     = "load_long"   // fifteen minutes
 	LoadAvg      = "load_avg"    // the same as load_medium
 	NPLoadShort  = "np_load_short"
 	NPLoadMedium = "np_load_medium"
@@ -14,7 +14,7 @@ const (
 	NPLoadAvg    = "np_load_avg"
 	NumProc      = "num_proc"
 	Arch         = "arch"
-	CPU          = "cpu" // percent that the processors were not idle since the last reading
+	CPU          = "cpu" // percentage of time since the last reading in which the processors were not idle
 
 	MemTotal     = "mem_total"
 	MemFree      = "mem_free"
@@ -32,44 +32,43 @@ const (
 	MTopology      = "m_topology"
 	MTopologyInUse = "m_topology_inuse"
 
-	// What could be given to programs without swapping, as the kernel estimates it;
-	// mem_free counts shared memory and tmpfs as free.
+	// The kernel's estimate of the memory available to programs without swapping. mem_free counts
+	// shared memory and tmpfs as free.
 	MemAvailable = "mem_available"
 
-	// Percent of the last minute in which some, or all, tasks of the host waited for
-	// a processor, for memory or for I/O (pressure stall information, Linux 4.20).
+	// Percentage of the last minute in which some, or all, tasks of the host waited for a
+	// processor, for memory or for I/O (pressure stall information, Linux 4.20).
 	PressureCPUSome    = "psi_cpu_some"
 	PressureMemorySome = "psi_memory_some"
 	PressureMemoryFull = "psi_memory_full"
 	PressureIOSome     = "psi_io_some"
 	PressureIOFull     = "psi_io_full"
 
-	// The file system of the jobs' temporary directories: what an ordinary user can
-	// still write, and its size.
+	// The file system of the jobs' temporary directories: the space available to an ordinary user,
+	// and its size.
 	TmpDirFree  = "tmpdir_free"
 	TmpDirTotal = "tmpdir_total"
 )
 
-// Value is one load value, with the text that goes into a report.
+// Value is one load value, with its text for a report.
 type Value struct {
 	Name string
 	Text string
-	// Static is true for what load_parameters(5) calls static: it can be shown for a
-	// host that does not answer.
+	// Static is true for the static load values of load_parameters(5), which are shown even if the
+	// host is down.
 	Static bool
 }
 
-// Missing is a value that could not be read.
+// Missing is a value that could not be read, with the reason.
 type Missing struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
 
-// Processors describes the sockets, cores and threads of the host; who knows it hands it in
-// (Options.Processors).
+// Processors describes the sockets, cores and threads of the host. Options.Processors supplies it.
 type Processors struct {
 	Sockets, Cores, Threads int
-	Topology                string // SCTTCTT; NONE where it is unknown
+	Topology                string // SCTTCTT; NONE if it is unknown
 	InUse                   string // the same with the cores of bound jobs in lower case
 }
 

@@ -1,13 +1,13 @@
-// Package external runs load sensors: programs of the site that are asked for load
-// values, by the load sensor interface of sge_execd(8) (package protocol).
+// Package external runs load sensors: programs of the site that report load values through the load
+// sensor interface of sge_execd(8) (package protocol).
 //
 // Other projects should not import this package: it may change at any time.
 //
-// A Sensor is one of them, with a goroutine of its own that owns the process. It
-// starts, asks and ends it, and starts it again when its file has changed, when it
-// has ended, and when it has not answered in time, with growing pauses while that does not
-// help. Whatever the program does, the rest of the world neither waits for it nor takes
-// more than a bounded amount of memory and of its output:
+// A Sensor manages one program, with a goroutine of its own that owns the process. It starts the
+// program, sends requests and stops it. It restarts the program if its file has changed, if the
+// process has exited, and if it has not answered in time; the delay grows while the program keeps
+// failing. No caller waits for the program, and the memory and output that it can use up are
+// limited:
 //
 //	       file changed (quiet for Settle), or pause over
 //	  +------------------------------------------------------+
@@ -21,14 +21,14 @@
 //
 //	Stop: from each state by way of ending to ended.
 //
-// What a sensor said last is kept, with its time, until it says something else. How
-// old it may get is the business of who reads it (package loadsensor).
+// A Sensor keeps the last report, with its time, until the next one. Package loadsensor decides how
+// old a report may be.
 //
-// A sensor runs in a session of its own, as the configured user, never as root unless
-// that is asked for, with an environment of its own and no descriptor but its three. When its
-// process ends, what is left of its process group is killed. A process that has left
-// its group and kept the pipes holds nobody up.
+// A sensor runs in its own session, as the configured user (never as root unless Config allows it),
+// with its own environment and no descriptors except the three standard ones. When the process
+// exits, the other processes of its process group are killed. A process that has left the group and
+// still holds the pipes delays nothing.
 //
-// All methods of Sensor and Watcher may be called from several goroutines; none of
-// Sensor's waits.
+// All methods of Sensor and Watcher may be called from several goroutines; no method of Sensor
+// blocks.
 package external

@@ -11,10 +11,10 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// stranger is nobody's number on test machines.
+// stranger is a user ID that test machines do not use.
 const stranger = 54321
 
-// reachable lets other users see the test's folders.
+// reachable makes the directories of the test accessible to other users.
 func reachable(t *testing.T, b *Config) {
 	t.Helper()
 	for _, dir := range []string{b.Dir, b.Dir + "/.."} {
@@ -78,8 +78,8 @@ func TestRootIsNotTheDefault(t *testing.T) {
 	}
 }
 
-// TestUntrustedSensorsAreNotStarted: a sensor that others can change does not run as its user
-// either, even if that is not root.
+// TestUntrustedSensorsAreNotStarted checks that a sensor that other users can change is not
+// started, whether it would run as root or as another user.
 func TestUntrustedSensorsAreNotStarted(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	for name, tt := range map[string]struct {

@@ -13,28 +13,27 @@ import (
 )
 
 const (
-	// leftOver is how long the output is read after the process has ended: what it
-	// wrote is in the pipe already. More than an instant is only needed when a process
-	// that left the group holds the pipe open, or on a host so busy that the reader does
-	// not get on.
+	// leftOver is the time for reading the output after the process has exited. Its output is
+	// already in the pipe. More than an instant is needed only if a process that left the group
+	// holds the pipe open, or if the host is so busy that the reader does not run.
 	leftOver = 2 * time.Second
-	// writeTime bounds the request, one byte into an empty pipe.
+	// writeTime limits the request, which is one byte for an empty pipe.
 	writeTime = time.Second
 )
 
-// process is a sensor that runs.
+// process is the running process of a sensor.
 type process struct {
 	pid    int
 	stdin  *os.File
 	out    [2]*os.File    // standard output and error
-	pieces [2]chan []byte // what is read from them; closed at the end
+	pieces [2]chan []byte // data that was read from them; closed at the end
 	exited chan *os.ProcessState
-	closed chan struct{} // nobody wants the pieces any more
+	closed chan struct{} // closed when no more data is wanted
 
 	program *program.Process
 }
 
-// spawn starts the program. The error says what is wrong with it.
+// spawn starts the program. The error says why it cannot be started.
 func spawn(c *Config) (*process, error) {
 	info, err := os.Stat(c.Path)
 	if err != nil {
@@ -77,8 +76,7 @@ func spawn(c *Config) (*process, error) {
 	return p, nil
 }
 
-// pump hands on what the process writes, piece by piece, and no faster than it is
-// taken.
+// pump passes on the output of the process, no faster than it is read.
 func (p *process) pump(f *os.File, pieces chan<- []byte) {
 	defer close(pieces)
 	buf := make([]byte, 4096)
@@ -97,16 +95,16 @@ func (p *process) pump(f *os.File, pieces chan<- []byte) {
 	}
 }
 
-// wait sees the end of the process.
+// wait waits for the process to exit.
 func (p *process) wait() {
-	state := p.program.State() // nil where somebody else took the status
+	state := p.program.State() // nil if another caller has reaped it
 	for _, f := range p.out {
 		_ = f.SetReadDeadline(time.Now().Add(leftOver))
 	}
 	p.exited <- state
 }
 
-// kill ends the whole group.
+// kill kills the whole process group.
 func (p *process) kill() { p.program.Kill() }
 
 func (p *process) ask() error {
@@ -115,14 +113,14 @@ func (p *process) ask() error {
 	return err
 }
 
-// quit says that it is over, twice: in words, and by the end of the input.
+// quit tells the process to stop in two ways: the word "quit", and the end of its input.
 func (p *process) quit() {
 	_ = p.stdin.SetWriteDeadline(time.Now().Add(writeTime))
 	_, _ = p.stdin.WriteString(protocol.Quit)
 	p.stdin.Close()
 }
 
-// close gives all descriptors back.
+// close closes all descriptors.
 func (p *process) close() {
 	close(p.closed)
 	p.stdin.Close()
@@ -133,7 +131,7 @@ func (p *process) close() {
 	}
 }
 
-// howItEnded says it as in "exited with status 3".
+// howItEnded describes the exit status, as in "exited with status 3".
 func howItEnded(state *os.ProcessState) string {
 	if state == nil {
 		return "ended"

@@ -14,30 +14,29 @@ import (
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
 
-// Config says what runs and how. Zero times stand for the defaults.
+// Config is the configuration of a sensor. Zero times mean the defaults.
 type Config struct {
 	Path string // an absolute path, without arguments
-	// User is looked up for every start, which may take its time where the users are
-	// in a directory. Empty for As.
+	// User is the name of the user that runs the sensor, looked up at every start, which may take
+	// long with a directory service. If it is empty, As counts.
 	User string
-	As   *program.Identity // nil, and no User, for whoever this process is
-	// AsRoot allows a sensor that runs as root. The original runs all as root where
-	// /bin/sh keeps effective ids, as bash and dash do not.
+	As   *program.Identity // nil, without User, for the user of this process
+	// AsRoot allows a sensor to run as root. The original runs all sensors as root if /bin/sh keeps
+	// effective IDs; bash and dash do not.
 	AsRoot bool
 	Host   string   // name of this host, for HOST
-	Dir    string   // where it runs; empty for /
-	Env    []string // beside PATH, HOST, HOME, USER, LOGNAME and SHELL, e.g. SGE_ROOT
+	Dir    string   // working directory; empty for /
+	Env    []string // in addition to PATH, HOST, HOME, USER, LOGNAME and SHELL, such as SGE_ROOT
 
-	Timeout    time.Duration // for an answer
+	Timeout    time.Duration // maximum time for an answer
 	Grace      time.Duration // from "quit" to SIGKILL
-	BackoffMin time.Duration // pause before a start after a fault; doubled each time
+	BackoffMin time.Duration // delay before a restart after a fault; doubled each time
 	BackoffMax time.Duration
-	Settle     time.Duration // for how long a changed file must stay as it is
+	Settle     time.Duration // time for which a changed file must stay unchanged
 
-	Watcher *Watcher // nil to see changes of the file by its time alone
+	Watcher *Watcher // nil to notice changes of the file only when the sensor is asked
 	Clock   clock.Clock
-	// Notify is told what happens, in order, from the sensor's goroutine. It must not
-	// wait.
+	// Notify is called with each event, in order, from the sensor's goroutine. It must not block.
 	Notify func(Event)
 }
 
@@ -49,11 +48,11 @@ const (
 	DefaultBackoffMax = 5 * time.Minute
 	DefaultSettle     = time.Second
 
-	// maxOutput bounds what a sensor may write between two requests, to both outputs.
+	// maxOutput is the maximum output between two requests, in bytes, on both streams together.
 	maxOutput = 4 << 20
-	// maxWrong bounds how many lines may be wrong between two requests: each costs time.
+	// maxWrong is the maximum number of invalid lines between two requests: each takes time.
 	maxWrong = 2 * protocol.MaxValues
-	// unkillable is how long a process may take to end after SIGKILL until that is told.
+	// unkillable is the time after SIGKILL after which a process that has not exited is reported.
 	unkillable = 5 * time.Second
 )
 
@@ -84,8 +83,8 @@ func (c *Config) defaults() {
 	}
 }
 
-// environment has nothing of ours: what we were started with is not the sensor's
-// business, and numbers are written with a point where no locale is set.
+// environment excludes this process's variables: a sensor must not depend on them, and without a
+// locale it writes numbers with a decimal point.
 func (c *Config) environment() []string {
 	env := []string{"PATH=" + program.SearchPath, "SHELL=/bin/sh", "HOST=" + c.Host, "HOME=" + c.As.Home}
 	if c.As.Name != "" {
@@ -97,32 +96,32 @@ func (c *Config) environment() []string {
 // Sensor is one load sensor.
 type Sensor struct {
 	config   Config
-	changed  chan struct{} // the file may be another
-	wake     chan struct{} // somebody asks
+	changed  chan struct{} // the file may have changed
+	wake     chan struct{} // a caller asks
 	stop     chan struct{}
 	done     chan struct{}
 	stopOnce sync.Once
 
 	mu     sync.Mutex
-	answer chan struct{} // closed when what was asked is answered; nil if nobody asks
+	answer chan struct{} // closed when the request was answered; nil without a request
 	status Status
 	values []protocol.Value
 
-	// Of the goroutine alone.
+	// Used by the goroutine only.
 	stamp    stamp
 	failures int
 	stderr   stderrLines
-	told     int // since the last request
+	told     int // events reported since the last request
 }
 
-// stamp tells one content of the file from another.
+// stamp identifies a version of the file.
 type stamp struct {
 	mtime    time.Time
 	size     int64
 	dev, ino uint64
 }
 
-// Start starts a sensor, and it is asked for its first report. It must be stopped.
+// Start starts a sensor and requests its first report. The caller must call Stop.
 func Start(config Config) *Sensor {
 	config.defaults()
 	s := &Sensor{
@@ -139,9 +138,9 @@ func Start(config Config) *Sensor {
 	return s
 }
 
-// Ask asks for a report. The channel is closed when it has come, or when it cannot be
-// expected soon: Latest has what there is then. Who asks while a report is owed
-// waits for that one.
+// Ask requests a report. It closes the channel when the report has arrived, or when none is to be
+// expected soon; Latest then returns the last one. While a report is pending, further calls wait
+// for the same report.
 func (s *Sensor) Ask() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,11 +158,11 @@ func (s *Sensor) Ask() <-chan struct{} {
 	return answer
 }
 
-// FileChanged says that the file may have changed. A Watcher calls it.
+// FileChanged tells the sensor that its file may have changed. A Watcher calls it.
 func (s *Sensor) FileChanged() { poke(s.changed) }
 
-// Latest returns the last whole report and when it came; the zero time if there was none.
-// The values must not be written to.
+// Latest returns the last whole report and its time; the zero time if there is none. The caller
+// must not modify the values.
 func (s *Sensor) Latest() ([]protocol.Value, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,11 +178,11 @@ func (s *Sensor) Status() Status {
 	return st
 }
 
-// Stop has the sensor end. Done says when it has.
+// Stop stops the sensor. Done is closed when it has stopped.
 func (s *Sensor) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 
-// Done is closed when the sensor was stopped and its process has ended, or cannot be
-// ended by any means.
+// Done returns a channel that is closed after Stop, when the process has exited or cannot be
+// killed.
 func (s *Sensor) Done() <-chan struct{} { return s.done }
 
 // run is the goroutine of the sensor.
@@ -206,8 +205,8 @@ func (s *Sensor) run() {
 	}
 }
 
-// pause waits until the sensor may be started; not at all after no fault. It returns
-// false when it should not be.
+// pause waits until the sensor may be started; without a fault it returns at once. It returns false
+// if the sensor must not be started.
 func (s *Sensor) pause() bool {
 	wait := s.backoff()
 	for {
@@ -287,8 +286,8 @@ func (s *Sensor) start() (*process, error) {
 	return p, nil
 }
 
-// look reads the stamp of the file. A file that cannot be seen is no other: the file
-// server may be away.
+// look reads the stamp of the file. A file that cannot be read does not count as changed: the file
+// server may be down.
 func (s *Sensor) look() (stamp, bool) {
 	info, err := os.Stat(s.config.Path)
 	if err != nil {
@@ -305,14 +304,14 @@ func stampOf(info fs.FileInfo) stamp {
 	return at
 }
 
-// fail notes a fault, for which the next start waits.
+// fail records a fault, which delays the next start.
 func (s *Sensor) fail(kind Kind, text string, pid int) {
 	s.failures++
 	s.update(func(st *Status) { st.Fault = text })
 	s.notify(Event{Kind: kind, Text: text, PID: pid})
 }
 
-// enter is the only place where the state changes.
+// enter changes the state. No other function does.
 func (s *Sensor) enter(state State, wait time.Duration) {
 	now := s.config.Clock.Now()
 	s.update(func(st *Status) {
@@ -329,7 +328,7 @@ func (s *Sensor) enter(state State, wait time.Duration) {
 	})
 }
 
-// release tells those who asked that there is nothing to wait for.
+// release tells waiting callers that there is nothing to wait for.
 func (s *Sensor) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -352,7 +351,7 @@ func (s *Sensor) notify(e Event) {
 	}
 }
 
-// poke wakes up a goroutine once, however often it is called.
+// poke wakes a goroutine once, even if it is called several times.
 func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

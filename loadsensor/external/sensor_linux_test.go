@@ -21,7 +21,7 @@ import (
 
 const patience = 3 * time.Minute
 
-// good is a sensor as the manual has it. What is in its place is run for each report.
+// good is a sensor as in the manual. Its placeholder runs for each report.
 const good = `#!/bin/sh
 while read line; do
 	test "$line" = quit && break
@@ -31,7 +31,7 @@ while read line; do
 done
 `
 
-// bench is a sensor under test, on a clock that stands still.
+// bench is a sensor under test, with a manual clock.
 type bench struct {
 	t      *testing.T
 	dir    string
@@ -52,7 +52,7 @@ func watched(t *testing.T) option {
 	return func(c *Config) { c.Watcher = w }
 }
 
-// begin runs a script as a sensor. Afterwards nothing of it may be left.
+// begin runs a script as a sensor. At the end of the test it checks that nothing is left.
 func begin(t *testing.T, script string, options ...option) *bench {
 	t.Helper()
 	before := descriptors(t)
@@ -79,7 +79,7 @@ func begin(t *testing.T, script string, options ...option) *bench {
 	return b
 }
 
-// stop ends the sensor, which may need to be killed.
+// stop stops the sensor, which may have to be killed.
 func (b *bench) stop() {
 	b.t.Helper()
 	b.sensor.Stop()
@@ -108,7 +108,7 @@ func (b *bench) stop() {
 	}
 }
 
-// write puts the script in place as an editor does: whole, and with another time.
+// write replaces the script as an editor does: as a whole, and with another time.
 func (b *bench) write(script string) {
 	b.t.Helper()
 	tmp := b.path + ".new"
@@ -117,7 +117,7 @@ func (b *bench) write(script string) {
 	}
 }
 
-// await is the next event of a kind; those before it are dropped.
+// await returns the next event of a kind, and drops the events before it.
 func (b *bench) await(kind Kind) Event {
 	b.t.Helper()
 	timeout := time.NewTimer(patience)
@@ -134,7 +134,7 @@ func (b *bench) await(kind Kind) Event {
 	}
 }
 
-// awaitTimer returns once the sensor waits for a time, and lets it pass.
+// pass waits until the sensor has set a timer, and advances the clock.
 func (b *bench) pass(d time.Duration) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
@@ -145,7 +145,7 @@ func (b *bench) pass(d time.Duration) {
 	b.clock.Advance(d)
 }
 
-// ask asks and waits for the answer.
+// ask requests a report and waits for the answer.
 func (b *bench) ask() string {
 	b.t.Helper()
 	select {
@@ -190,7 +190,7 @@ func descriptors(t *testing.T) []string {
 	return open
 }
 
-// noGoroutines waits until none runs in this package but those of tests.
+// noGoroutines waits until no goroutine of this package runs, except those of tests.
 func noGoroutines(t *testing.T) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -226,7 +226,7 @@ func TestSensorAnswers(t *testing.T) {
 	}
 }
 
-// Who asks as soon as a report is told gets another one.
+// A caller that asks as soon as a report is announced gets a new one.
 func TestAskedWhenTold(t *testing.T) {
 	var asker *Sensor
 	started := make(chan struct{})
@@ -287,7 +287,7 @@ while :; do wait; done
 	gone(t, b.fileOf("child"))
 }
 
-// gone waits until a process has ended.
+// gone waits until a process has exited.
 func gone(t *testing.T, pid string) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -317,13 +317,13 @@ func TestSensorThatHangsIsReplaced(t *testing.T) {
 			pid := b.await(Started).PID
 			answer := b.sensor.Ask()
 			if name == "forgets end" {
-				b.await(Violated) // of its second line
+				b.await(Violated) // for its second line
 			}
 			b.pass(7 * time.Second) // Timeout
 			if e := b.await(Failed); e.Text != "the load sensor has not answered within 7s" || e.PID != pid {
 				t.Errorf("%+v", e)
 			}
-			<-answer                // nobody is held up any longer
+			<-answer                // callers no longer wait
 			b.pass(3 * time.Second) // Grace
 			b.await(Gone)
 			b.pass(11 * time.Second) // BackoffMin
@@ -356,14 +356,14 @@ func TestPausesGrowAndEndWithSuccess(t *testing.T) {
 		if st := b.sensor.Status(); st.State != Waiting || st.Fault == "" || !st.NextStart.Equal(b.clock.Now().Add(pause)) {
 			t.Errorf("status %+v", st)
 		}
-		select { // who asks does not wait for a sensor that is not there
+		select { // a caller does not wait for a sensor that is not running
 		case <-b.sensor.Ask():
 		case <-time.After(patience):
 			t.Fatal("no answer")
 		}
 		b.clock.Advance(pause)
 	}
-	// A file that was mended is tried as soon as somebody looks.
+	// A file that was corrected is tried at the next check.
 	b.await(Failed)
 	b.write(fmt.Sprintf(good, "echo h:a:1"))
 	b.sensor.Ask()
@@ -441,8 +441,7 @@ func TestWrongOutputCostsNothingButItself(t *testing.T) {
 	}
 }
 
-// TestAnswerThatIsTooLate: of what a sensor writes after its time nothing is used, not
-// even lines that happen to be whole.
+// TestAnswerThatIsTooLate checks that output after the timeout is ignored, even whole lines.
 func TestAnswerThatIsTooLate(t *testing.T) {
 	b := begin(t, `#!/bin/sh
 read line
@@ -452,7 +451,7 @@ while ! test -e go; do :; done
 `, func(c *Config) {
 		notify := c.Notify
 		c.Notify = func(e Event) {
-			if e.Kind == Failed { // all is in the pipe when the sensor is told to end
+			if e.Kind == Failed { // the pipe contains everything when the sensor is told to stop
 				if err := os.WriteFile(filepath.Join(c.Dir, "go"), nil, 0o644); err != nil {
 					t.Error(err)
 				}
@@ -480,7 +479,7 @@ func TestReportThatWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// TestChildrenThatKeepThePipeOpen: nobody waits for them.
+// TestChildrenThatKeepThePipeOpen checks that nothing waits for such children.
 func TestChildrenThatKeepThePipeOpen(t *testing.T) {
 	for name, start := range map[string]string{"in the group": "sleep 1000 &", "in a session of its own": "setsid sleep 1000 &"} {
 		t.Run(name, func(t *testing.T) {
@@ -596,7 +595,7 @@ func TestScriptWithoutInterpreter(t *testing.T) {
 
 func TestSurroundings(t *testing.T) {
 	t.Setenv("SECRET", "of the agent")
-	// A descriptor that whoever started us has left open.
+	// A descriptor that the parent of this process has left open.
 	stray, err := unix.Open("/dev/null", unix.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)

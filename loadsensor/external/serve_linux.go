@@ -9,33 +9,33 @@ import (
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
 
-// reason is why a process is ended, or has ended.
+// reason is the reason why a process is stopped, or has exited.
 type reason int
 
 const (
 	stopped  reason = iota // Stop
-	replaced               // its file is another
+	replaced               // its file has changed
 	silent                 // no answer in time
 	flooded                // too much output
-	deaf                   // it does not take requests, or has closed its output
-	died                   // by itself
+	deaf                   // it reads no requests, or has closed its output
+	died                   // exited by itself
 )
 
-// service is the time of one process.
+// service is the state of serving one process.
 type service struct {
 	*Sensor
 	p       *process
 	decoder protocol.Decoder
-	asked   time.Time // zero if nothing is owed
+	asked   time.Time // zero if no report is pending
 	answer  clock.Timer
 	read    int // bytes since the last request
 	wrong   int // violations since then
 	reports int
-	over    bool             // nothing that comes on standard output is read any more
+	over    bool             // standard output is ignored from now on
 	state   *os.ProcessState // of a process that died
 }
 
-// serve asks the process and reads what it says until there is a reason to end it.
+// serve sends requests to the process and reads its output until there is a reason to stop it.
 func (s *Sensor) serve(p *process) (*service, reason) {
 	v := &service{Sensor: s, p: p}
 	v.decoder = protocol.Decoder{Report: v.report, Violation: v.violation}
@@ -44,8 +44,8 @@ func (s *Sensor) serve(p *process) (*service, reason) {
 		stopTimer(v.answer)
 		stopTimer(settle)
 	}()
-	// At once: who waits for the first report does so already, and after a restart the
-	// values should not be older than they must.
+	// Request at once: callers already wait for the first report, and after a restart the values
+	// should not become older than necessary.
 	if err := v.ask(); err != nil {
 		return v, v.broken()
 	}
@@ -59,7 +59,7 @@ func (s *Sensor) serve(p *process) (*service, reason) {
 					return v, v.broken()
 				}
 			}
-			// Where nobody tells of changes, this is when they are seen.
+			// Without a Watcher, changes are noticed here.
 			settle = v.compare(settle)
 		case <-s.changed:
 			settle = v.compare(settle)
@@ -91,7 +91,7 @@ func (s *Sensor) serve(p *process) (*service, reason) {
 	}
 }
 
-// compare looks at the file, and lets it settle if it is another.
+// compare checks the file, and starts the settle timer if it has changed.
 func (v *service) compare(settle clock.Timer) clock.Timer {
 	now, ok := v.look()
 	if !ok || now == v.stamp {
@@ -102,8 +102,8 @@ func (v *service) compare(settle clock.Timer) clock.Timer {
 	return v.config.Clock.NewTimer(v.config.Settle)
 }
 
-// broken tells a process that has closed a pipe from one that has ended, which closes
-// it, too.
+// broken distinguishes a process that has closed a pipe from one that has exited, which also closes
+// it.
 func (v *service) broken() reason {
 	timer := time.NewTimer(leftOver)
 	defer timer.Stop()
@@ -115,7 +115,7 @@ func (v *service) broken() reason {
 	}
 }
 
-// wanted reports whether somebody waits for an answer.
+// wanted reports whether a caller waits for an answer.
 func (v *service) wanted() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -132,7 +132,7 @@ func (v *service) ask() error {
 	return nil
 }
 
-// feed takes a piece of output; false if it was too much.
+// feed processes a piece of output; it returns false if there is too much.
 func (v *service) feed(b []byte) bool {
 	v.read += len(b)
 	if !v.over {
@@ -154,7 +154,7 @@ func (v *service) wrote(line string) {
 	}
 }
 
-// report takes a whole report.
+// report processes a whole report.
 func (v *service) report(values []protocol.Value) {
 	now := v.config.Clock.Now()
 	wasAsked := !v.asked.IsZero()
@@ -166,7 +166,7 @@ func (v *service) report(values []protocol.Value) {
 	}
 	stopTimer(v.answer)
 	v.asked, v.answer = time.Time{}, nil
-	// One that ends after each report gets longer and longer pauses, too.
+	// The delay also grows for a sensor that exits after each report.
 	if v.reports++; v.reports > 1 {
 		v.failures = 0
 	}
@@ -181,7 +181,8 @@ func (v *service) report(values []protocol.Value) {
 	if v.Status().State == Asked {
 		v.enter(Running, 0)
 	}
-	// Before anybody is told: who asks then asks for the next one.
+	// The next request precedes the notification, so that a caller that asks then gets a new
+	// report.
 	v.release()
 	if v.told++; !wasAsked && v.told > toldPerRequest {
 		return
@@ -203,8 +204,8 @@ func (v *service) violation(w protocol.Violation) {
 	}
 }
 
-// end sees to it that the process is gone, and then says what has happened. It
-// returns true when the sensor is not to be started again.
+// end stops the process and records the result. It returns true if the sensor must not be started
+// again.
 func (s *Sensor) end(p *process, v *service, why reason) (over bool) {
 	v.announce(why)
 	s.enter(Ending, 0)
@@ -213,7 +214,7 @@ func (s *Sensor) end(p *process, v *service, why reason) (over bool) {
 	var timer clock.Timer
 	switch why {
 	case died:
-		v.drain() // perhaps what was asked for
+		v.drain() // may contain the requested report
 		v.finish(why)
 		s.release()
 		return false
@@ -223,7 +224,7 @@ func (s *Sensor) end(p *process, v *service, why reason) (over bool) {
 		timer = s.config.Clock.NewTimer(unkillable)
 	default:
 		p.quit()
-		// Pieces are dropped from here on, and what is left would make other lines.
+		// From here on output is dropped, and the remaining output would form other lines.
 		v.over = true
 		timer = s.config.Clock.NewTimer(s.config.Grace)
 	}
@@ -243,7 +244,7 @@ func (s *Sensor) end(p *process, v *service, why reason) (over bool) {
 			s.release()
 		case v.state = <-p.exited:
 			v.drain()
-			s.update(func(st *Status) { st.Fault = fault }) // in the end it was not stuck
+			s.update(func(st *Status) { st.Fault = fault }) // it was not stuck after all
 			v.finish(why)
 			return over
 		case b, ok := <-p.pieces[0]:
@@ -258,7 +259,7 @@ func (s *Sensor) end(p *process, v *service, why reason) (over bool) {
 				timer = s.config.Clock.NewTimer(unkillable)
 				continue
 			}
-			// It hangs in the kernel. A second one would only join it there.
+			// The process hangs in the kernel. A second one would hang there, too.
 			text := fmt.Sprintf("process %d of the load sensor does not end although it was killed; it is not started again before that", p.pid)
 			s.update(func(st *Status) { st.Fault = text })
 			s.notify(Event{Kind: Stuck, PID: p.pid, Text: text})
@@ -270,7 +271,7 @@ func (s *Sensor) end(p *process, v *service, why reason) (over bool) {
 	}
 }
 
-// announce says why the process is ended.
+// announce reports why the process is stopped.
 func (v *service) announce(why reason) {
 	switch why {
 	case stopped:
@@ -285,12 +286,11 @@ func (v *service) announce(why reason) {
 		v.fail(Failed, fmt.Sprintf("the load sensor has written more than %d bytes, or %d wrong lines, since it was asked", maxOutput, maxWrong), v.p.pid)
 	case deaf:
 		v.fail(Failed, "the load sensor has closed its input or output, expected it to answer until it reads \"quit\"", v.p.pid)
-	case died: // said by finish, with the status
+	case died: // finish reports it, with the status
 	}
 }
 
-// late takes output of a process that was told to end. Only lines on standard error are
-// of interest.
+// late processes output of a process that was told to stop. Only lines on standard error are used.
 func (v *service) late(which int, b []byte, ok bool, why reason) {
 	if !ok {
 		v.p.pieces[which] = nil
@@ -299,7 +299,7 @@ func (v *service) late(which int, b []byte, ok bool, why reason) {
 	}
 }
 
-// drain reads what a process that has ended has left in the pipes.
+// drain reads the remaining output of a process that has exited.
 func (v *service) drain() {
 	for v.p.pieces[0] != nil || v.p.pieces[1] != nil {
 		select {
@@ -317,7 +317,7 @@ func (v *service) drain() {
 	}
 }
 
-// finish says how the process has ended.
+// finish reports how the process has ended.
 func (v *service) finish(why reason) {
 	v.stderr.flush(v.wrote)
 	how := howItEnded(v.state)

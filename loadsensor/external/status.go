@@ -7,16 +7,16 @@ import (
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
 
-// State is the state of a sensor; see the picture in the comment of the package.
+// State is the state of a sensor; see the diagram in the package comment.
 type State string
 
 // The states of a sensor.
 const (
 	Waiting State = "waiting" // not running; it will be started
-	Asked   State = "asked"   // it runs and owes a report
-	Running State = "running" // it runs, and all that was asked for was answered
-	Ending  State = "ending"  // it was told to end, and has not yet
-	Ended   State = "ended"   // for good
+	Asked   State = "asked"   // running, with a pending report
+	Running State = "running" // running, without a pending report
+	Ending  State = "ending"  // told to stop, and not stopped yet
+	Ended   State = "ended"   // stopped for good
 )
 
 // Status is the status of a sensor.
@@ -24,13 +24,13 @@ type Status struct {
 	Path  string    `json:"path"`
 	User  string    `json:"user,omitempty"`
 	State State     `json:"state"`
-	Since time.Time `json:"since"` // it is in this state
+	Since time.Time `json:"since"` // time at which it entered this state
 	PID   int       `json:"pid,omitempty"`
 
-	// Fault is why the sensor is not as it should be: it could not be started, it
-	// ended, it did not answer. It is empty again with the first whole report.
+	// Fault is the reason for the last failure: the sensor could not be started, it exited, or it
+	// did not answer. It is cleared by the next whole report.
 	Fault     string    `json:"fault,omitempty"`
-	NextStart time.Time `json:"next_start,omitzero"` // of a sensor that waits
+	NextStart time.Time `json:"next_start,omitzero"` // of a waiting sensor
 
 	Starts     int           `json:"starts"`
 	Reports    int           `json:"reports"`
@@ -38,16 +38,16 @@ type Status struct {
 	Took       time.Duration `json:"took_ns"` // from the last request to its report
 	Values     int           `json:"values"`  // of the last report
 
-	// Violations is how many there were; the last of them are kept.
+	// Violations is the total number; only the last ones are kept in the list.
 	Violations     int                  `json:"violations"`
 	LastViolations []protocol.Violation `json:"last_violations,omitempty"`
-	// Stderr is the end of what the sensor wrote to standard error, in lines.
+	// Stderr holds the last lines that the sensor wrote to standard error.
 	Stderr []string `json:"stderr,omitempty"`
 
-	// Exposed says who else can change the program of an agent without root's rights. An agent
-	// of root does not start such a program.
+	// Exposed says which other users can change the program, if the agent runs without root's
+	// rights. An agent of root does not start such a program.
 	Exposed string `json:"exposed,omitempty"`
-	// Unwatched is why changes of the file are seen only when the sensor is asked.
+	// Unwatched is the reason why changes of the file are noticed only when the sensor is asked.
 	Unwatched string `json:"unwatched,omitempty"`
 }
 
@@ -58,18 +58,18 @@ type Kind string
 const (
 	Started     Kind = "started"
 	CannotStart Kind = "cannot-start"
-	Reported    Kind = "reported"  // a whole report has come
-	Violated    Kind = "violation" // something was wrong with the output
+	Reported    Kind = "reported"  // a whole report has arrived
+	Violated    Kind = "violation" // the output was invalid
 	Wrote       Kind = "stderr"    // a line on standard error
-	Failed      Kind = "failed"    // it will be ended, or has ended, for a fault of its own
-	Changed     Kind = "changed"   // it will be started again since its file is another
-	Killed      Kind = "killed"    // it did not end when it was told to
-	Stuck       Kind = "stuck"     // it cannot even be killed
-	Gone        Kind = "gone"      // its process has ended
-	Stopped     Kind = "stopped"   // it ends since Stop was called
+	Failed      Kind = "failed"    // it failed, and will be stopped or has exited
+	Changed     Kind = "changed"   // it will be restarted because its file has changed
+	Killed      Kind = "killed"    // it was killed because it did not stop when told to
+	Stuck       Kind = "stuck"     // it did not even exit after SIGKILL
+	Gone        Kind = "gone"      // its process has exited
+	Stopped     Kind = "stopped"   // it stops because Stop was called
 )
 
-// Event is something that happened to a sensor.
+// Event is an event of a sensor.
 type Event struct {
 	Path string
 	Kind Kind
@@ -82,17 +82,17 @@ type Event struct {
 	Asked     bool                // of Reported: there was a request
 }
 
-// What is kept of faults.
+// Limits for the recorded faults.
 const (
 	keptViolations = 10
 	keptStderr     = 10
 	maxStderrLine  = 200
-	// toldPerRequest is of how many violations and lines on standard error events are
-	// made until the next request; the rest is only counted.
+	// toldPerRequest is the number of violations and lines on standard error that cause an event
+	// until the next request; further ones are only counted.
 	toldPerRequest = 20
 )
 
-// stderrLines cuts standard error into lines of bounded length.
+// stderrLines splits standard error into lines of limited length.
 type stderrLines struct {
 	part []byte
 	cut  bool
@@ -122,7 +122,7 @@ func (l *stderrLines) flush(line func(string)) {
 	l.part, l.cut = l.part[:0], false
 }
 
-// keepLast appends to a list of bounded length.
+// keepLast appends to a list of limited length, and drops the oldest elements.
 func keepLast[T any](list []T, v T, most int) []T {
 	if len(list) >= most {
 		list = append(list[:0:0], list[len(list)-most+1:]...)

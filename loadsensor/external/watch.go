@@ -9,9 +9,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Watcher tells sensors that their file may have changed. It watches folders, since
-// files are replaced rather than written. What it does not see (changes made by
-// other clients of a file server) is seen when the sensor is asked.
+// Watcher tells sensors that their file may have changed. It watches directories, because files are
+// usually replaced rather than modified. It does not see changes by other clients of a file server;
+// these are noticed when the sensor is asked.
 type Watcher struct {
 	fs   *fsnotify.Watcher
 	done chan struct{}
@@ -20,8 +20,8 @@ type Watcher struct {
 	sensors map[*Sensor][]string // paths
 }
 
-// NewWatcher returns a Watcher that must be closed. It fails where the host has no
-// watches left; sensors can do without.
+// NewWatcher returns a Watcher, which the caller must close. It fails if the host has no inotify
+// watches left; sensors also work without a Watcher.
 func NewWatcher() (*Watcher, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -32,7 +32,7 @@ func NewWatcher() (*Watcher, error) {
 	return w, nil
 }
 
-// Close ends the watch.
+// Close stops the Watcher.
 func (w *Watcher) Close() {
 	w.fs.Close()
 	<-w.done
@@ -56,7 +56,7 @@ func (w *Watcher) run() {
 	}
 }
 
-// tell wakes the sensors with a file; all of them if it is not known which.
+// tell notifies the sensors with this file, or all sensors if path is empty.
 func (w *Watcher) tell(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,8 +69,8 @@ func (w *Watcher) tell(path string) {
 	}
 }
 
-// add watches the path, and what it links to, for a sensor; again if it did already,
-// since a folder that was replaced is not watched any more.
+// add watches the path, and the targets of its links, for a sensor. It also renews an existing
+// watch, because a directory that was replaced is no longer watched.
 func (w *Watcher) add(path string, s *Sensor) error {
 	w.remove(s)
 	paths := []string{filepath.Clean(path)}
@@ -80,7 +80,7 @@ func (w *Watcher) add(path string, s *Sensor) error {
 	var errs []error
 	for _, p := range paths {
 		folder := filepath.Dir(p)
-		// Not under the lock: a file server that is gone may not answer.
+		// Without the lock: a file server that is down may not answer.
 		if err := w.fs.Add(folder); err != nil {
 			errs = append(errs, fmt.Errorf("cannot watch %q: %w", folder, err))
 			continue
@@ -92,7 +92,8 @@ func (w *Watcher) add(path string, s *Sensor) error {
 	return errors.Join(errs...)
 }
 
-// remove ends it for a sensor. The folder stays watched, since others may be in it.
+// remove stops watching for a sensor. The directory stays watched, since it may contain other
+// sensors.
 func (w *Watcher) remove(s *Sensor) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

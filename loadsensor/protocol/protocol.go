@@ -1,16 +1,13 @@
-// Package protocol reads what load sensors write: the load sensor interface of
-// sge_execd(8).
+// Package protocol parses the output of load sensors: the load sensor interface of sge_execd(8).
 //
 // Other projects should not import this package: it may change at any time.
 //
-// A report is a line "begin" or "start", lines "host:name:value", and a line "end".
-// Only whole reports count: what a sensor wrote before it stopped or began again is
-// dropped. A line that cannot be read is told as a Violation and costs nothing but
-// itself.
+// A report is a line "begin" or "start", lines "host:name:value", and a line "end". Only whole
+// reports count: an unfinished report is dropped. An invalid line is reported as a Violation, and
+// does not affect other lines.
 //
-// The package is pure: it is fed bytes as they arrive, in whatever pieces, and holds
-// at most one report, whose size is bounded. It starts nothing and knows no
-// clock. A Decoder is for one goroutine.
+// The package does no I/O and uses no clock. The caller passes bytes as they arrive, in pieces of
+// any size. A Decoder holds at most one report, of limited size. A Decoder is for one goroutine.
 package protocol
 
 import (
@@ -20,39 +17,38 @@ import (
 	"unicode/utf8"
 )
 
-// What a sensor writes to be asked and to be ended.
+// Requests to a sensor: for a report, and to quit.
 const (
 	Request = "\n"
 	Quit    = "quit\n"
 )
 
-// GlobalHost is the host of values that hold for the whole cluster.
+// GlobalHost is the host of values for the whole cluster.
 const GlobalHost = "global"
 
-// Bounds on what is kept of a sensor's output.
+// Limits for a sensor's output.
 const (
 	MaxLine   = 10000 // bytes of a line, as in the original
 	MaxValues = 10000 // values of a report
 	MaxReport = 1 << 20
 )
 
-// Value is one load value of a report. The text is as the sensor wrote it; which
-// complex it belongs to, and so its type, the reader of reports knows.
+// Value is one load value of a report, with its text as the sensor wrote it. The receiver of the
+// report knows the complex, and thus the type.
 type Value struct {
-	Host string `json:"host"` // as the sensor spelled it; GlobalHost for the cluster
+	Host string `json:"host"` // as the sensor wrote it; GlobalHost for the cluster
 	Name string `json:"name"`
 	Text string `json:"value"`
 	Line int    `json:"line"` // of the sensor's output, the first is 1
 }
 
-// Violation is something that a sensor wrote or did against the protocol.
+// Violation is an error of a sensor against the protocol.
 type Violation struct {
-	Line     int    `json:"line,omitempty"`     // of the sensor's output since it was started, the first is 1; 0 where no line is to blame
+	Line     int    `json:"line,omitempty"`     // of the sensor's output, from 1; 0 without a line
 	Text     string `json:"text,omitempty"`     // the line, shortened if it is long
-	Problem  string `json:"problem"`            // what is wrong
-	Expected string `json:"expected,omitempty"` // what would have been right; empty where the problem says it
-	// Harmless is true when it was clear what was meant, and that was done; the
-	// original may not.
+	Problem  string `json:"problem"`            // the error
+	Expected string `json:"expected,omitempty"` // the correct form; empty if the problem includes it
+	// Harmless is true if the meaning was clear, and the Decoder has used it. The original may not.
 	Harmless bool `json:"harmless,omitempty"`
 }
 
@@ -78,19 +74,19 @@ const (
 	expectedLine  = `host:name:value, or "end"`
 )
 
-// Decoder reads the output of one sensor process. The zero value with its functions
-// set is ready to use.
+// Decoder parses the output of one sensor process. The zero value is ready to use once its
+// functions are set.
 type Decoder struct {
-	// Report gets the values of each whole report, in the order of their lines.
+	// Report receives the values of each whole report, in the order of their lines.
 	Report func([]Value)
-	// Violation gets what was wrong, before the report in which it was.
+	// Violation receives each error, before the report that contains it.
 	Violation func(Violation)
 
-	line     []byte // unfinished
-	tooLong  bool   // the unfinished line is being skipped
-	lines    int    // finished
-	begun    int    // line of the begin; 0 outside of a report
-	outside  bool   // lines outside of reports were told since the last report
+	line     []byte // unfinished line
+	tooLong  bool   // the unfinished line is skipped
+	lines    int    // number of finished lines
+	begun    int    // line number of the begin; 0 outside a report
+	outside  bool   // lines outside reports were reported since the last report
 	size     int    // of the report
 	tooLarge bool
 	values   []Value
@@ -100,7 +96,7 @@ type Decoder struct {
 // Lines returns the number of lines read so far.
 func (d *Decoder) Lines() int { return d.lines }
 
-// Feed takes the next piece of output.
+// Feed processes the next piece of output.
 func (d *Decoder) Feed(p []byte) {
 	for len(p) > 0 {
 		i := bytes.IndexByte(p, '\n')
@@ -122,7 +118,7 @@ func (d *Decoder) Feed(p []byte) {
 	}
 }
 
-// Close is called when the output has ended, and tells of what was cut off.
+// Close processes the end of the output, and reports an unfinished line or report.
 func (d *Decoder) Close() {
 	if len(d.line) > 0 {
 		d.lines++
@@ -135,7 +131,7 @@ func (d *Decoder) Close() {
 	d.drop()
 }
 
-// Abandon drops an unfinished report, and tells of it.
+// Abandon drops an unfinished report, and reports this with the reason why.
 func (d *Decoder) Abandon(why string) {
 	if d.begun > 0 {
 		d.unfinished(why)
@@ -143,7 +139,7 @@ func (d *Decoder) Abandon(why string) {
 	d.drop()
 }
 
-// finish deals with the line in d.line.
+// finish processes the line in d.line.
 func (d *Decoder) finish() {
 	if d.tooLong {
 		d.tell(true, "the line is too long", fmt.Sprintf("at most %d bytes", MaxLine), false)
@@ -191,14 +187,14 @@ func (d *Decoder) end() {
 	}
 }
 
-// drop forgets the report that is being read.
+// drop discards the unfinished report.
 func (d *Decoder) drop() {
 	d.begun, d.size, d.tooLarge, d.values, d.seen = 0, 0, false, nil, nil
 }
 
 func (d *Decoder) value(line string) {
 	if d.begun == 0 {
-		// One of these says it all: a sensor that has lost count writes thousands.
+		// One violation is enough: a sensor that has lost track writes thousands of such lines.
 		if !d.outside {
 			d.tell(true, "the line is outside of a report", expectedBegin, false)
 		}
@@ -241,7 +237,7 @@ func (d *Decoder) value(line string) {
 	d.keep(v)
 }
 
-// keep adds a value to the report. Of two with the same name the last counts.
+// keep adds a value to the report. Of two values with the same name the last one counts.
 func (d *Decoder) keep(v Value) {
 	key := [2]string{v.Host, v.Name}
 	if i, ok := d.seen[key]; ok {
@@ -271,7 +267,7 @@ func (d *Decoder) unfinished(why string) {
 	})
 }
 
-// tell reports something about the last line, with its text if that says more.
+// tell reports a violation in the last line, with its text if that is useful.
 func (d *Decoder) tell(text bool, problem, expected string, harmless bool) {
 	v := Violation{Line: d.lines, Problem: problem, Expected: expected, Harmless: harmless}
 	if text {
@@ -286,7 +282,7 @@ func (d *Decoder) violate(v Violation) {
 	}
 }
 
-// split takes a line apart. The value is all that follows the second colon.
+// split splits a line into its fields. The value is everything after the second colon.
 func split(line string) (Value, string) {
 	host, rest, found := strings.Cut(line, ":")
 	if !found {
@@ -301,7 +297,7 @@ func split(line string) (Value, string) {
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r == utf8.RuneError }
 
-// maxShown bounds what is kept of a line that is wrong.
+// maxShown is the maximum length, in bytes, of an invalid line in a violation.
 const maxShown = 200
 
 func shorten(line []byte) string {

@@ -9,8 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// decode feeds the output in pieces of n bytes; 0 is all at once. Each report is
-// one string.
+// decode feeds the output in pieces of n bytes; 0 means all at once. Each report is one string.
 func decode(output string, n int) (reports, violations []string) {
 	d := Decoder{
 		Report: func(values []Value) {
@@ -82,7 +81,7 @@ func TestDecoder(t *testing.T) {
 	}
 }
 
-// TestBounds has a sensor write without end.
+// TestBounds simulates a sensor that writes without end.
 func TestBounds(t *testing.T) {
 	for name, output := range map[string]func(i int) string{
 		"values":      func(i int) string { return fmt.Sprintf("h:v%d:1\n", i) },
@@ -110,8 +109,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzDecoder: whatever a sensor writes, in whatever pieces, memory stays bounded,
-// each value could have been written as it is, and pieces do not matter.
+// FuzzDecoder checks that memory stays bounded for any output, that each value could have been
+// written as it is, and that the result does not depend on the pieces.
 func FuzzDecoder(f *testing.F) {
 	f.Add("begin\nh:a:1\nglobal:b:x y:z\nend\n", 1)
 	f.Add("start\r\nh:a:1\r\nend\r\nh:b:2\nend\n", 2)

@@ -1,23 +1,21 @@
-// Package sigwait lets one thread wait for signals, for descriptors, or for a
-// point in time, in one poll(2), without any help from other threads and without
-// goroutines.
+// Package sigwait lets one thread wait for signals, for descriptors, or for a point in time, in a
+// single poll(2), without other threads or goroutines.
 //
 // Other projects should not import this package: it may change at any time.
 //
-// Package os/signal needs three threads for that, each signal goes through two
-// goroutines, and for a process that waits with its thread locked every step
-// switches threads. A supervisor that runs once per job pays for this in its
-// start time, in its memory, and again at the end of each child.
+// Package os/signal needs three threads for this, passes each signal through two goroutines, and
+// every step switches threads if the waiting goroutine is locked to its thread. A supervisor, of
+// which each job has one, would pay for this with start time and memory, and again whenever a child
+// exits.
 //
-// Here the handler of a signal, which runs on whatever thread the kernel
-// chooses, sets a bit in a word and then writes to an eventfd(2), which is one of
-// what the waiter polls: a signal that comes before the poll has it return at
-// once. The handler is a few lines of assembly, since Go code cannot run in a
-// signal handler that the Go runtime does not know of; on processors for which
-// there is none, package os/signal does the work.
+// In this package the signal handler, which runs on any thread that the kernel chooses, sets a bit
+// in a word and then writes to an eventfd(2). The waiting thread polls this descriptor, so a signal
+// that arrives before the poll makes it return at once. The handler consists of a few lines of
+// assembly, since Go code cannot run in a signal handler that the Go runtime did not install. On
+// processors without such a handler the package uses os/signal.
 //
-// There is one set of signals per process: Listen is called once, before
-// anything that might use os/signal, and one goroutine uses the Listener.
+// There is one set of signals per process: Listen is called once, before anything that might use
+// os/signal, and one goroutine uses the Listener.
 package sigwait
 
 import (
@@ -28,18 +26,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrived has bit n-1 set for each signal n that came and was not yet taken.
-// It belongs to the process, as signals do.
+// arrived has bit n-1 set for each signal n that has arrived and was not yet taken. Like signals,
+// it belongs to the process.
 var arrived uint32
 
-// Listener is the right to take the signals of the process.
+// Listener lets its owner take the signals of the process.
 type Listener struct {
-	fds []unix.PollFd // of the last Wait, to be used again
+	fds []unix.PollFd // of the last Wait, for reuse
 }
 
-// Take returns the lowest signal that has arrived since it was last taken, or
-// ok false when there is none. As everywhere with classic signals, one that
-// arrives twice before it is taken is one.
+// Take returns the lowest signal that has arrived and was not taken yet; ok is false if there is
+// none. As usual for signals, one that arrives twice before it is taken counts once.
 func (*Listener) Take() (sig syscall.Signal, ok bool) {
 	for {
 		word := atomic.LoadUint32(&arrived)

@@ -11,16 +11,16 @@ import (
 	"github.com/execd-project/execd/internal/oslite"
 )
 
-// Addresses of what is in assembly.
+// Addresses of assembly functions.
 var handlerAddr, restorerAddr uintptr
 
-// What the handler writes, and where.
+// The data and the descriptor that the handler writes to.
 var (
 	wakeFD int32  = -1
 	one    uint64 = 1 //nolint:unused // by the handler
 )
 
-// kernelSigaction is struct sigaction as rt_sigaction(2) takes it.
+// kernelSigaction is the struct sigaction of rt_sigaction(2).
 type kernelSigaction struct {
 	handler, flags, restorer uintptr
 	mask                     uint64
@@ -34,16 +34,16 @@ const (
 	sigsetSize = unsafe.Sizeof(uint64(0))
 )
 
-// Listen begins to collect signals. The calling thread does not block them,
-// whatever the mask was that the process was started with.
+// Listen begins to collect signals. It unblocks them for the calling thread, whatever signal mask
+// the process was started with.
 func Listen(signals ...syscall.Signal) (*Listener, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, &oslite.CallError{Call: "eventfd", Err: err}
 	}
 	wakeFD = int32(fd)
-	// On the signal stack: those of goroutines are too small for a signal
-	// frame. Restarting, as Go's own handlers: no system call fails for it.
+	// The handler uses the signal stack, because goroutine stacks are too small for a signal frame.
+	// With SA_RESTART, as in Go's own handlers, no system call fails because of it.
 	action := kernelSigaction{
 		handler: handlerAddr, restorer: restorerAddr,
 		flags: saOnStack | saRestart | saRestorer, mask: ^uint64(0),
@@ -65,8 +65,8 @@ func Listen(signals ...syscall.Signal) (*Listener, error) {
 	return &Listener{}, nil
 }
 
-// poll waits for the descriptors, at most for a time. An error is none: a signal
-// that came meanwhile (EINTR) has written to the first of them.
+// poll waits for the descriptors, until the timeout at the latest. It ignores errors: a signal that
+// interrupts it (EINTR) has written to the first descriptor.
 func poll(fds []unix.PollFd, timeout *unix.Timespec) {
 	_, _ = unix.Ppoll(fds, timeout, nil)
 }

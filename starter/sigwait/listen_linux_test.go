@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A mask that came from whoever started the process does not deafen it.
+// Listen also works if the process was started with the signals blocked.
 func TestListenUnblocks(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

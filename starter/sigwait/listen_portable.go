@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/internal/oslite"
 )
 
-// wakeFD is the end of a pipe that a signal makes readable.
+// wakeFD is the reading end of a pipe that a signal makes readable.
 var wakeFD int32 = -1
 
 // Listen begins to collect signals.
@@ -35,7 +35,7 @@ func Listen(list ...syscall.Signal) (*Listener, error) {
 		of = append(of, sig)
 	}
 	signal.Notify(signals, of...)
-	// For as long as the process lives, as the signals do.
+	// The goroutine runs as long as the process.
 	go func() {
 		for sig := range signals {
 			if n, ok := sig.(syscall.Signal); ok && n > 0 && n <= 32 {
@@ -47,7 +47,7 @@ func Listen(list ...syscall.Signal) (*Listener, error) {
 	return &Listener{}, nil
 }
 
-// poll waits for the descriptors, at most for a time.
+// poll waits for the descriptors, until the timeout at the latest.
 func poll(fds []unix.PollFd, timeout *unix.Timespec) {
 	ms := -1
 	if timeout != nil {

@@ -23,10 +23,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// deadline is how long a test waits for what must come.
+// deadline is the timeout for events that must occur.
 const deadline = 3 * time.Minute
 
-// drain forgets what has arrived.
+// drain discards the signals that have arrived.
 func drain() {
 	for {
 		if _, ok := listener.Take(); !ok {
@@ -35,7 +35,7 @@ func drain() {
 	}
 }
 
-// collectUntil waits until the signals have come that are wanted.
+// collectUntil waits until all wanted signals have arrived.
 func collectUntil(t *testing.T, want ...syscall.Signal) {
 	t.Helper()
 	got := map[syscall.Signal]bool{}
@@ -78,7 +78,7 @@ func TestSignalsAreTakenOnce(t *testing.T) {
 func TestSignalThatCameBeforeIsNotWaitedFor(t *testing.T) {
 	drain()
 	kill(t, unix.SIGUSR1)
-	collectUntil(t, unix.SIGUSR1) // it may be another thread that handles it
+	collectUntil(t, unix.SIGUSR1) // another thread may handle it
 	kill(t, unix.SIGUSR1)
 	start := time.Now()
 	listener.Wait(start.Add(deadline))
@@ -158,14 +158,14 @@ func TestDescriptorWakesAWait(t *testing.T) {
 	}
 }
 
-// Signals of all threads at once: none is lost, and Go's own go on.
+// With signals to all threads at once none is lost, and Go's own signals still work.
 func TestStorm(t *testing.T) {
 	drain()
 	const rounds = 300
 	var busy sync.WaitGroup
 	stop := make(chan struct{})
 	for range 3 {
-		busy.Go(func() { // the stacks of these grow and move meanwhile
+		busy.Go(func() { // their stacks grow and move meanwhile
 			for {
 				select {
 				case <-stop:

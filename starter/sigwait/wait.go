@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wait returns when there is a signal to be taken, when one of the descriptors
-// has what it is polled for (poll(2); its Revents say what), or when the time has
-// come; the zero time never comes. It may return early.
+// Wait returns when a signal can be taken, when one of the descriptors is ready (poll(2); see its
+// Revents), or at the time until; the zero time means no timeout. It may return early.
 func (l *Listener) Wait(until time.Time, fds ...unix.PollFd) []unix.PollFd {
 	if atomic.LoadUint32(&arrived) != 0 {
 		return nil
