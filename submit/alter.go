@@ -14,10 +14,10 @@ import (
 // that option.
 type Alteration struct {
 	Jobs  []JobRange // the master determines their owners
-	Users []string   // -u: all jobs of these users, "*" for everybody's
+	Users []string   // -u: all jobs of these users, "*" for all users
 
-	Options  []string // the given options but -u, with their dash, each once
-	Request  Request  // their values; fields of other options are meaningless
+	Options  []string // the given options except -u, with their dash, each once
+	Request  Request  // their values; ignore the fields of other options
 	Holds    HoldChange
 	Override int // -ot
 
@@ -184,8 +184,8 @@ func ParseAlteration(in Input) (*Alteration, error) {
 	return a, nil
 }
 
-// alterationLine reads options and jobs of qalter, whose options may follow the jobs (tested). -t behind a
-// job belongs to the job.
+// alterationLine reads options and jobs of qalter, whose options may follow the jobs (tested). A -t
+// after a job belongs to the job.
 func (p *parser) alterationLine() (line commandLine, jobs []string, err error) {
 	for {
 		next, err := p.commandLine()

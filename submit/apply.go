@@ -14,10 +14,10 @@ import (
 type builder struct {
 	req Request
 	in  *Input
-	// -v outranks -V whatever their order, so they are kept apart.
+	// -v takes precedence over -V in any order, so they are stored separately.
 	wholeEnv []string // of -V
 	env      variables
-	known    [2]*environment // in.Env and in.TextEnv; nil until -v asks for it
+	known    [2]*environment // in.Env and in.TextEnv; nil until -v needs it
 	verify   bool            // -verify
 
 	manner     Manner
@@ -30,20 +30,20 @@ type builder struct {
 	mail      byHost[string]
 	paths     map[string]*byHost[HostPath] // of -e, -i, -o and -S
 
-	// For qalter and qrsub, which the request has no fields for.
+	// Values of qalter and qrsub that the request has no fields for.
 	alteration  *Alteration
 	reservation *Reservation
 }
 
-// The functions of the table. A problem that they return is put into an Error
-// with the place and the values.
+// The functions of the table. A problem that they return becomes an Error with the place and the
+// values.
 
 func (s setting) value() string { return s.values[0] }
 
 func ignore(*builder, setting) error { return nil }
 
 func setHelp(*builder, setting) error {
-	// On the command line Parse has seen it already.
+	// Parse has already checked the command line.
 	return errors.New("it is only allowed on the command line")
 }
 
@@ -109,7 +109,7 @@ func tristate(s string) (job.Tristate, error) {
 
 func setName(b *builder, s setting) error {
 	if s.value() == "" && (b.alteration != nil || b.reservation != nil) {
-		return nil // without effect (tested)
+		return nil // no effect (tested)
 	}
 	b.req.Name = s.value()
 	return checkJobName(s.value())
@@ -123,7 +123,7 @@ func setAccount(b *builder, s setting) error {
 func setProject(b *builder, s setting) error {
 	b.req.Project = s.value()
 	if s.value() == "" && b.alteration != nil {
-		return nil // qalter -P '' takes the project away (tested)
+		return nil // qalter -P '' removes the project (tested)
 	}
 	return b.nameOrNone(s.value(), checkObject)
 }
@@ -131,12 +131,12 @@ func setProject(b *builder, s setting) error {
 func setCheckpoint(b *builder, s setting) error {
 	b.req.Checkpoint = s.value()
 	if s.value() == "" && b.alteration != nil {
-		return nil // qalter -ckpt '' takes the environment away (tested)
+		return nil // qalter -ckpt '' removes the checkpoint object (tested)
 	}
 	return b.nameOrNone(s.value(), checkObject)
 }
 
-// nameOrNone checks a name. To a master an empty one takes back what a request file says.
+// nameOrNone checks a name. For a master an empty name cancels the option of a request file.
 func (b *builder) nameOrNone(name string, check func(string) error) error {
 	if name == "" && b.in.Master && b.alteration == nil {
 		return nil
@@ -172,7 +172,7 @@ func (b *builder) addPaths(option string, list []HostPath) {
 	b.paths[option].add(list, func(p HostPath) string { return p.Host })
 }
 
-// collectByHost puts the lists of what there is for hosts into the request.
+// collectByHost stores the lists with entries per host in the request.
 func (b *builder) collectByHost() {
 	b.req.Mail = b.mail.all()
 	for option, to := range b.req.pathLists() {
@@ -192,7 +192,7 @@ func setCwd(b *builder, _ setting) error {
 	if !strings.HasPrefix(b.in.Cwd, "/") {
 		return errors.New("the current directory is not known")
 	}
-	// The directory is meant as it is, not as a pattern.
+	// The directory is literal, not a pattern.
 	b.req.WorkingDir = strings.ReplaceAll(b.in.Cwd, "$", "$$")
 	return nil
 }
@@ -200,7 +200,7 @@ func setCwd(b *builder, _ setting) error {
 func setWorkingDir(b *builder, s setting) error {
 	dir := s.value()
 	if dir == "" || !strings.ContainsRune("/~$", rune(dir[0])) {
-		// 8.1.9 takes a relative one and fails at the job's start (tested).
+		// 8.1.9 accepts a relative path, and the job then fails at its start (tested).
 		return errors.New("the working directory is not absolute")
 	}
 	if len(dir) > maxPath {
@@ -225,7 +225,8 @@ func setEnvironment(b *builder, s setting) error {
 	return err
 }
 
-// setWholeEnvironment reads -V. Of several the largest environment counts: the command line's.
+// setWholeEnvironment reads -V. If -V occurs several times, the largest environment counts: that of
+// the command line.
 func setWholeEnvironment(b *builder, s setting) error {
 	if env := b.environmentFor(s); len(env) >= len(b.wholeEnv) {
 		b.wholeEnv = env
@@ -241,11 +242,11 @@ func (b *builder) environmentFor(s setting) []string {
 	return b.in.Env
 }
 
-// environment puts -V and -v together.
+// environment combines -V and -v.
 //
-// In 8.1.9 -V outranks -v for variables that the environment has, in either
-// order (tested). That makes -V -v NAME=value do nothing, and can only be a
-// mistake of its list handling: who names a variable means it.
+// In 8.1.9, -V takes precedence over -v for variables that exist in the environment, in either
+// order (tested). So -V -v NAME=value has no effect, which can only be an error in its list
+// handling: a user who names a variable wants its value.
 func (b *builder) environment() []Variable {
 	var vars variables
 	if b.alteration == nil {
@@ -263,8 +264,8 @@ func (b *builder) environment() []Variable {
 	return vars.all()
 }
 
-// setDisplay gives a command of qrsh the X display of who types, unless it is told of another
-// one: -display outranks -v and -V (sge_submit(1); tested).
+// setDisplay sets DISPLAY for a command of qrsh: to the value of -display, otherwise to the
+// submitting user's display. -display takes precedence over -v and -V (sge_submit(1); tested).
 func (b *builder) setDisplay(vars *variables) {
 	const name = "DISPLAY"
 	if b.hasDisplay {
@@ -279,7 +280,7 @@ func (b *builder) setDisplay(vars *variables) {
 	}
 }
 
-// setContext carries out -ac (add), -dc (delete) and -sc (set) in their order.
+// setContext applies -ac (add), -dc (delete) and -sc (set) in their order.
 func setContext(b *builder, s setting) error {
 	items := splitList(s.value(), ",")
 	if len(items) == 0 {
@@ -321,8 +322,8 @@ func setBinding(b *builder, s setting) error {
 	return err
 }
 
-// setCheckpointWhen reads an occasion_specifier. Letters and an interval are
-// kept side by side, as two options give both (tested).
+// setCheckpointWhen reads an occasion_specifier. Letters and an interval are stored separately,
+// since two options can set both (tested).
 func setCheckpointWhen(b *builder, s setting) error {
 	v := s.value()
 	if v != "" && (v[0] >= '0' && v[0] <= '9' || v[0] == ':') {
@@ -348,9 +349,9 @@ func setCheckpointWhen(b *builder, s setting) error {
 	return nil
 }
 
-// setMailOptions reads the letters of -m, with or without commas: the manual
-// has them, 8.1.9 refuses them (tested). n forgets what was set before; mail
-// is off unless asked for, so it needs no bit of its own.
+// setMailOptions reads the letters of -m, with or without commas. The manual has commas, 8.1.9
+// refuses them (tested). n clears the letters before it; no mail is the default, so n needs no bit
+// of its own.
 func setMailOptions(b *builder, s setting) error {
 	bits := map[rune]job.MailOptions{
 		'b': job.MailAtBegin, 'e': job.MailAtEnd, 'a': job.MailAtAbort, 's': job.MailAtSuspend, 'n': job.MailNever,
@@ -374,8 +375,8 @@ func setMailOptions(b *builder, s setting) error {
 	return nil
 }
 
-// setMail reads -M. Addresses replace earlier ones at the same hosts: so does
-// the original, though not of more than one address at a host (tested).
+// setMail reads -M. An address replaces earlier ones at the same host. The original does the same
+// for a single address per host only (tested).
 func setMail(b *builder, s setting) error {
 	later := splitList(s.value(), ",")
 	if len(later) == 0 {
@@ -384,7 +385,7 @@ func setMail(b *builder, s setting) error {
 	for _, address := range later {
 		user, _, _ := strings.Cut(address, "@")
 		if user == "" || hasControl(address) || strings.Contains(address, " ") || address[0] == '-' {
-			// An address ends up as an argument of the mail program.
+			// An address becomes an argument of the mail program.
 			return errors.New(strconv.Quote(address) + " is not a mail address")
 		}
 	}
@@ -399,7 +400,7 @@ func mailHost(address string) string {
 
 func setResources(b *builder, s setting) error {
 	if s.value() == "" && b.in.Master && b.reservation == nil {
-		return nil // nothing is asked for; qalter takes all hard requests away
+		return nil // no request; for qalter this removes all hard requests
 	}
 	list, err := parseResources(s.value(), s.soft, b.in.Master)
 	for _, r := range list {
@@ -408,7 +409,7 @@ func setResources(b *builder, s setting) error {
 	return err
 }
 
-// setVerifier leaves it to who runs the verifier to say what is wrong with it.
+// setVerifier does not check the path: the program that runs the verifier reports errors.
 func setVerifier(b *builder, s setting) error {
 	if b.in.Master {
 		return nil

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Array is the range of task numbers of an array job: First, First+Step, … up
-// to Last. Last itself need not be a task (1-10:2 ends with 9); it is what
-// SGE_TASK_LAST has.
+// Array is the range of task numbers of an array job: First, First+Step, … up to Last. Last itself
+// need not be a task (1-10:2 ends with 9); it is the value of SGE_TASK_LAST.
 type Array struct {
 	First, Last, Step int // all from 1
 }
@@ -19,9 +18,9 @@ type Array struct {
 // max_aj_tasks may be lower.
 const maxTask = math.MaxInt32
 
-// ParseArray reads the value of -t: n[-m[:s]] with 1 <= n <= m and a positive
-// step (sge_submit(1)). The original is more lenient than its manual; here 5-1
-// is an error rather than 1-5, and so is a list of ranges.
+// ParseArray reads the value of -t: n[-m[:s]] with 1 <= n <= m and a positive step (sge_submit(1)).
+// The original accepts more than its manual says. ParseArray refuses 5-1, which the original reads
+// as 1-5, and a list of ranges.
 func ParseArray(s string) (Array, error) {
 	if strings.ContainsAny(s, ", \t") {
 		return Array{}, errors.New(strconv.Quote(s) + " is a list, expected one range n[-m[:s]]")

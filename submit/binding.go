@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// BindingInstance says who does the core binding (sge_submit(1), -binding).
+// BindingInstance says which program does the core binding (sge_submit(1), -binding).
 type BindingInstance string
 
 // The instances of -binding.
 const (
-	BindSet BindingInstance = "set" // the shepherd binds itself and with that the job
+	BindSet BindingInstance = "set" // the shepherd binds itself, and so the job
 	BindEnv BindingInstance = "env" // only SGE_BINDING is set
-	BindPE  BindingInstance = "pe"  // the cores are written into the pe_hostfile
+	BindPE  BindingInstance = "pe"  // the cores are written to the pe_hostfile
 )
 
-// BindingStrategy says how the cores are chosen.
+// BindingStrategy is the way in which cores are chosen.
 type BindingStrategy string
 
 // The strategies of -binding.
@@ -26,25 +26,25 @@ const (
 	Explicit BindingStrategy = "explicit"
 )
 
-// Core is a logical core; both numbers begin at 0 (hwloc(7)).
+// Core is a logical core; both numbers start at 0 (hwloc(7)).
 type Core struct {
 	Socket, Core int
 }
 
-// Binding is a request for core binding. It is a hint: where it can't be met,
-// the job runs unbound.
+// Binding is a request for core binding. It is a hint: if the host cannot satisfy it, the job runs
+// unbound.
 type Binding struct {
 	Instance BindingInstance
 	Strategy BindingStrategy
-	// Amount is the number of cores; 0, for linear only, means as many as the
-	// job has slots on the host.
+	// Amount is the number of cores. 0, allowed for linear only, means as many as the job has slots
+	// on the host.
 	Amount int
-	Step   int    // striding: distance between two cores, from 1
-	Start  *Core  // linear, striding: where to begin; nil for wherever it fits
+	Step   int    // striding: distance between two cores, at least 1
+	Start  *Core  // linear, striding: the first core; nil to search for it
 	Cores  []Core // explicit: the cores, each once
 }
 
-// maxBinding bounds amounts, steps, sockets and cores. No host comes near.
+// maxBinding limits amounts, steps, sockets and cores. No real host comes near it.
 const maxBinding = 1 << 20
 
 // ParseBinding reads the value of -binding, one or two words:
@@ -168,11 +168,11 @@ func parseCore(s string) (Core, error) {
 	return c, nil
 }
 
-// String is "socket,core".
+// String returns "socket,core".
 func (c Core) String() string { return strconv.Itoa(c.Socket) + "," + strconv.Itoa(c.Core) }
 
-// String returns the request as ParseBinding reads it, with the instance only where
-// it is not the usual one.
+// String returns the request in the notation of ParseBinding, with the instance only if it is not
+// the default.
 func (b Binding) String() string {
 	var s strings.Builder
 	if b.Instance != BindSet && b.Instance != "" {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What a master reads of options is bounded, wherever they stand; the text of a script is not.
+// The options that a master reads are limited in number and size, wherever they are. The text of a
+// script is not.
 func TestBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  []string
@@ -33,7 +34,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// nested are files of options, each of which names the next one so often.
+// nested returns files of options, each of which names the next one several times.
 func nested(depth, times int) map[string]string {
 	files := map[string]string{"job": ""}
 	for i := range depth {

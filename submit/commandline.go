@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// parser turns the sources into settings.
+// parser converts the sources to settings.
 type parser struct {
 	in      *Input
-	command Commands // one of them
-	options int      // that were read
-	text    int      // bytes of files of options that were read
-	unread  []Unread // files of options that are not there
+	command Commands // exactly one of them
+	options int      // number of options read
+	text    int      // size of the files of options read, in bytes
+	unread  []Unread // files of options that do not exist
 }
 
-// What is read is bounded: a master reads for everybody, and files of options may name each
-// other.
+// The input is limited: a master reads it for all users, and files of options may name each other.
 const (
-	// MaxOptionFiles is how many bytes all files of options of a command may have.
+	// MaxOptionFiles is the maximum size, in bytes, of all files of options of a command together.
 	MaxOptionFiles = 4 << 20
 
 	mostOptions    = 1 << 16
@@ -26,10 +25,10 @@ const (
 	mostOptionText = MaxOptionFiles
 )
 
-// commandLine is the command line, taken apart.
+// commandLine holds the parts of the command line.
 type commandLine struct {
 	settings   []setting
-	hasCommand bool // else the script comes from standard input
+	hasCommand bool // otherwise the script comes from standard input
 	command    string
 	args       []string
 }
@@ -48,10 +47,9 @@ func (l *commandLine) binary() (option string) {
 	return option
 }
 
-// commandLine reads options up to the script or command; what follows that
-// belongs to the job, whatever it looks like (tested). "--" ends the options of
-// a job whose script comes from standard input, and so does "-", which the
-// manual has and 8.1.9 refuses.
+// commandLine reads options up to the script or command. All words after that belong to the job
+// (tested). "--" ends the options of a job whose script comes from standard input. So does "-",
+// which the manual describes and 8.1.9 refuses.
 func (p *parser) commandLine() (commandLine, error) {
 	var line commandLine
 	soft := false
@@ -82,22 +80,22 @@ func (p *parser) commandLine() (commandLine, error) {
 	return line, nil
 }
 
-// place is where words come from.
+// place says where words come from.
 type place struct {
 	where       string
 	line        int
 	depth       int  // of nested -@
 	requestFile bool // an option of another command is skipped, not refused
-	text        bool // the script, or a file that -@ names
+	text        bool // the script, or a file named by -@
 }
 
 func (at place) problem(option, value, problem string) error {
 	return &Error{Where: at.where, Line: at.line, Option: option, Value: value, Problem: problem}
 }
 
-// option reads the option that words begin with, and returns its settings - as
-// many as a file has for -@, none where it is skipped - and the number of words
-// it takes. soft is the state of -hard and -soft before and after it.
+// option reads the option at the start of words. It returns the option's settings and the number of
+// words that the option takes. The settings of -@ are those of its file; a skipped option has none.
+// soft is the state of -hard and -soft before and after the option.
 func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, error) {
 	name := words[0]
 	if p.options++; p.options > mostOptions {
@@ -107,7 +105,7 @@ func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, e
 	if o == nil || p.in.Master && !at.requestFile && o.Commands&p.command == 0 {
 		if of := commandsOf(name); p.in.Master && p.command != Qrsub && of != 0 {
 			err := elsewhere(of, words, at)
-			if name == "-b" || name == "-shell" { // which the original does not know here at all (tested)
+			if name == "-b" || name == "-shell" { // the original does not accept these here at all (tested)
 				err.Value, err.Kind = name, UnknownOption
 			}
 			return nil, 0, err
@@ -143,7 +141,7 @@ func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, e
 	return []setting{s}, n, nil
 }
 
-// commandsOf returns the submit commands that know an option.
+// commandsOf returns the submit commands that accept an option.
 func commandsOf(name string) (of Commands) {
 	for i := range table {
 		if table[i].Name == name {
@@ -153,7 +151,7 @@ func commandsOf(name string) (of Commands) {
 	return of
 }
 
-// elsewhere returns the error of an option that only other commands know.
+// elsewhere returns the error for an option that only other commands accept.
 func elsewhere(of Commands, words []string, at place) *Error {
 	n := 1
 	for i := range table {
@@ -165,7 +163,7 @@ func elsewhere(of Commands, words []string, at place) *Error {
 	return &Error{Where: at.where, Line: at.line, Value: strings.Join(words[:n], " "), Problem: "it is an option of " + of.String(), Kind: OtherCommand}
 }
 
-// optionFile reads a file of -@.
+// optionFile reads a file named by -@.
 func (p *parser) optionFile(name string, at place) ([]setting, error) {
 	if name == "" {
 		return nil, at.problem("-@", name, "expected the name of a file")
@@ -188,7 +186,7 @@ func (p *parser) optionFile(name string, at place) ([]setting, error) {
 	return p.requestFile(File{name, text}, at.depth+1)
 }
 
-// missingError is that a file of options names one that cannot be read.
+// missingError is the error if a file of options names another file that cannot be read.
 type missingError struct{ Unread }
 
 // Error returns the reason.
@@ -201,8 +199,9 @@ func (p *parser) read(name string) ([]byte, error) {
 	return p.in.ReadFile(name)
 }
 
-// SplitOptions splits a line of options of qsub, as a request file has them, and returns each option
-// with its values. A word that belongs to no option is an error, because qsub would take it for the command.
+// SplitOptions splits a line of qsub options, as in a request file, and returns each option with
+// its values. A word that belongs to no option is an error, because qsub would read it as the
+// command.
 func SplitOptions(line string) ([][]string, error) {
 	var list [][]string
 	for words := splitWords(line); len(words) > 0; {

@@ -33,8 +33,8 @@ var byOption = map[string]string{
 	"N": "-N", "o": "-o", "P": "-P", "p": "-p", "R": "-R", "r": "-r", "S": "-S", "shell": "-shell", "tc": "-tc", "w": "-w",
 }
 
-// Correct makes the changes of a verifier. unknown are the names of unknown parameters, which the
-// original ignores. After an error the request must not be used.
+// Correct applies the changes of a verifier. unknown lists the names of unknown parameters, which
+// the original ignores. After an error the request must not be used.
 func (r *Request) Correct(changes []Correction) (unknown []string, err error) {
 	b := builder{in: &Input{Master: true, Cwd: "/"}, req: *r}
 	b.mail.add(r.Mail, mailHost)
@@ -86,8 +86,8 @@ func (r *Request) Correct(changes []Correction) (unknown []string, err error) {
 	return unknown, nil
 }
 
-// correctArguments changes CMDARGS, the number of arguments, or one argument, CMDARG and a number
-// from 0 on. New arguments are empty.
+// correctArguments changes CMDARGS, the number of arguments, or CMDARGn, the argument with number n
+// from 0. New arguments are empty.
 func (b *builder) correctArguments(name, value string) error {
 	text := strings.TrimPrefix(name, "CMDARG")
 	isNumber := text != "S"
@@ -223,8 +223,7 @@ func (b *builder) forget(name string) {
 	}
 }
 
-// correctTogether changes parameters that are parts of one option, by means of the option's
-// notation.
+// correctTogether changes parameters that are parts of one option, by building the option's value.
 func (b *builder) correctTogether(was *Request, changes []Parameter) error {
 	if len(changes) == 0 {
 		return nil
@@ -278,7 +277,7 @@ func (b *builder) correctTogether(was *Request, changes []Parameter) error {
 func bindingText(parts map[string]string) string {
 	text := parts["binding_strategy"]
 	if text == string(Explicit) {
-		n, _ := strconv.Atoi(parts["binding_exp_n"]) // none is said to be too few
+		n, _ := strconv.Atoi(parts["binding_exp_n"]) // the parser reports a missing or invalid number
 		for i := range min(n, maxBinding) {
 			text += ":" + parts["binding_exp_socket"+strconv.Itoa(i)] + "," + parts["binding_exp_core"+strconv.Itoa(i)]
 		}

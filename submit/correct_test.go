@@ -24,8 +24,8 @@ func parseVerified(t *testing.T, line string) *Request {
 	return r
 }
 
-// What a verifier is told it may say again: nothing changes. And from nothing it may make
-// the same job.
+// If a verifier sets all parameters to their present values, nothing changes. With the same values
+// it can build the same job from an empty one.
 func TestCorrectionsAreParameters(t *testing.T) {
 	who := Submitter{Context: "client", Command: "qsub", User: "alice", Group: "users", Host: "h"}
 	for name, line := range verified {
@@ -47,7 +47,7 @@ func TestCorrectionsAreParameters(t *testing.T) {
 					t.Errorf("from %q: %s", from, diff)
 				}
 			}
-			// And all of it can be taken away, but for the name and whom to mail.
+			// A verifier can remove every parameter except the name and the mail addresses.
 			for i := range changes {
 				if changes[i].Name != "N" && changes[i].Name != "j" && changes[i].Name != "notify" {
 					changes[i].Value = ""
@@ -102,7 +102,7 @@ func TestWrongCorrections(t *testing.T) {
 	}
 }
 
-// As the original has it: arguments are changed, cut off and added, with nothing between.
+// As in the original, arguments are changed, removed at the end, and added without gaps.
 func TestCorrectArguments(t *testing.T) {
 	for changes, want := range map[string]string{
 		"CMDARG0=55": "55 2", "CMDARGS=1": "1", "CMDARGS=0": "", "CMDARG3=x": "1 2 <> x", "CMDARGS=3 CMDARG2=y": "1 2 y", "CMDARG1=": "1 <>",

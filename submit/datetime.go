@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// DateTime is a date_time of sge_types(5), [[CC]YY]MMDDhhmm[.SS]. Without a year the time that it
-// denotes depends on the current date, and always on the time zone. The zero DateTime means none.
+// DateTime is a date_time of sge_types(5), [[CC]YY]MMDDhhmm[.SS]. Its meaning depends on the time
+// zone and, if it has no year, on the current date. The zero DateTime means none.
 type DateTime struct {
 	Year                             int // 0 for the current year
-	Month, Day, Hour, Minute, Second int // from 1, from 1, from 0
+	Month, Day, Hour, Minute, Second int // minimum 1, 1, 0, 0, 0
 }
 
-// ParseDateTime reads a date_time. A year of two digits below 70 is one of 20YY,
-// from 70 on of 19YY (sge_types(5)).
+// ParseDateTime reads a date_time. A year of two digits is in 20YY if it is below 70, otherwise in
+// 19YY (sge_types(5)).
 func ParseDateTime(s string) (DateTime, error) {
 	text, seconds, hasSeconds := strings.Cut(s, ".")
 	n := len(text)

@@ -1,5 +1,5 @@
-// Package submit reads submit options - on the command line, in the #$ lines of a job script, in
-// request files - and makes a Request of them: typed values, checked before the job is submitted.
+// Package submit reads submit options from the command line, from the #$ lines of a job script, and
+// from request files. The result is a Request: typed values, checked before the job is submitted.
 //
 // Other projects may import this package: docs/compatibility.md says what may change.
 //
@@ -8,8 +8,8 @@
 // option in a run on one host. Parse reads the options of qsub, ParseAlteration those of qalter,
 // ParseReservation those of qrsub.
 //
-// The package is pure: the caller passes files, environment, host name and working directory in,
-// and the package starts nothing. It does not know queues, parallel environments or checkpoint
+// The package does no I/O: the caller passes files, environment, host name and working directory,
+// and the package starts no program. It does not know queues, parallel environments or checkpoint
 // objects; the caller checks whether they exist. All functions may be called from any goroutine,
 // and a Request is plain data.
 //

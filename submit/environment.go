@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Variable is a name with a value: of the environment, or of the job context.
+// Variable is a name with a value: an environment variable, or a variable of the job context.
 type Variable struct {
 	Name, Value string
 }
@@ -50,7 +50,7 @@ func checkVariable(name string) error {
 		return errors.New("a variable has no name")
 	}
 	// Shells export functions under names with % and (). A line break or another control character
-	// is always an attempt to forge a line in a file with one variable per line.
+	// is always an attempt to add a line to a file with one variable per line.
 	if hasControl(name) {
 		return errors.New("the name " + strconv.Quote(name) + " has a control character")
 	}

@@ -13,14 +13,14 @@ type Error struct {
 	Where   string // CommandLine, or the name of the file
 	Line    int    // of the file, from 1; 0 if the source has no lines
 	Option  string // with its dash; empty if the error is not about an option
-	Value   string // the option's values as they were read, or the word itself
+	Value   string // the option's values as read, or the word itself
 	Problem string
 	Err     error // the cause, if there is one
 	Kind    ErrorKind
-	Meant   string // of an unknown option: the one that was probably meant, "" if none is near
+	Meant   string // for an unknown option: the most similar known one, "" if there is none
 }
 
-// ErrorKind is the kind of an error, for commands with a text of their own for it.
+// ErrorKind is the kind of an error. Commands use it to print the original's text.
 type ErrorKind uint8
 
 // The kinds of errors.
@@ -29,11 +29,11 @@ const (
 	UnknownOption
 	MissingValue   // of the Option
 	MissingCommand // with -b y
-	NoScript       // it cannot be read: Value, or standard input
+	NoScript       // the script cannot be read: Value, or standard input
 	NoOptionFile   // the file of -@ cannot be read
-	NoChange       // jobs are named, but no option changes them
+	NoChange       // jobs are named, but no option that changes them
 	OtherCommand   // the option, in Value with its values, belongs to another command
-	BadJob         // Value begins like a job number, but is neither one nor JOB_ID.TASKS
+	BadJob         // Value begins with a digit, but is neither a job number nor JOB_ID.TASKS
 	NoJobs         // Value, a list of jobs, is empty
 	BadName        // the job would be named after its command, Value, which is not a valid name
 	EmptyCommand   // the command or script is an empty word; Option is -b if the command line has it

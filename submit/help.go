@@ -4,14 +4,13 @@ import (
 	"strings"
 )
 
-// helpColumn is where the explanations begin.
+// helpColumn is the column of the explanations.
 const helpColumn = 34
 
-// Usage returns the list of options as a help text: grouped by what becomes of
-// them, one line each.
+// Usage returns the list of options as a help text, one line each, grouped by treatment.
 func Usage() string {
 	var b strings.Builder
-	seen := map[string]bool{} // the first row of a name is the one for qsub
+	seen := map[string]bool{} // the first row of a name is the row for qsub
 	for _, t := range []Treatment{Executed, Noted, Refused, ForCaller} {
 		if b.Len() > 0 {
 			b.WriteByte('\n')

@@ -1,16 +1,16 @@
 package submit
 
-// Task is the request of qrsh -inherit: a task of the parallel job that it is called in. Of its
-// other options only -v, -V and -nostdin count (sge_submit(1), -inherit).
+// Task is the request of qrsh -inherit: a task of the parallel job in which it is called. Only its
+// options -v, -V and -nostdin have an effect (sge_submit(1), -inherit).
 type Task struct {
-	Host string   // "" where none is named
+	Host string   // "" if none is given
 	Args []string // the command
 	Env  []Variable
-	// NoStdin is -nostdin.
+	// NoStdin is set by -nostdin.
 	NoStdin bool
 }
 
-// ParseTask reads a command line of qrsh; ok is false where it has no -inherit.
+// ParseTask reads a command line of qrsh; ok is false without -inherit.
 func ParseTask(args, env []string) (t Task, ok bool, err error) {
 	in := Input{Args: args, Env: env, Master: true, Command: Qrsh}
 	p := parser{in: &in, command: Qrsh}
@@ -18,7 +18,7 @@ func ParseTask(args, env []string) (t Task, ok bool, err error) {
 	if err != nil {
 		return Task{}, false, err
 	}
-	b := builder{in: &in, alteration: &Alteration{}} // which has no variables of its own
+	b := builder{in: &in, alteration: &Alteration{}} // a task has no default variables
 	for _, s := range line.settings {
 		switch s.option.Name {
 		case "-inherit":

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// The display of who types goes with a command of qrsh.
+// A command of qrsh gets the submitting user's display.
 func TestDisplay(t *testing.T) {
 	for name, c := range map[string]struct {
 		command Commands
@@ -45,7 +45,7 @@ func TestManner(t *testing.T) {
 	for name, c := range map[string]struct {
 		command Commands
 		args    string
-		files   string // of request files
+		files   string // content of request files
 		want    Manner
 		job     string // priority and account
 	}{

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// No variable and no request costs more the more there are before it: with so many, looking
-// through all of them for each one would not come to an end in the time that a test has.
+// The time for a variable or request must not depend on the number before it. With this many, a
+// linear search for each one would exceed the time limit of a test.
 func TestMany(t *testing.T) {
-	const n, few = 200_000, 25_000 // few are as many as there may be options
+	const n, few = 200_000, 25_000 // few is the maximum number of options
 	names := make([]string, n)
 	env := make([]string, n)
 	for i := range n {
@@ -23,7 +23,7 @@ func TestMany(t *testing.T) {
 		repeated = append(repeated, "-v", names[i])
 		each = append(each, "-M", "a@h"+strconv.Itoa(i), "-o", "h"+strconv.Itoa(i)+":/x")
 	}
-	// A value has a largest length.
+	// The length of a value is limited, so the items are spread over several options.
 	with := func(option string, items []string) (args []string) {
 		for some := range slices.Chunk(items, 5000) {
 			args = append(args, option, strings.Join(some, ","))
@@ -74,7 +74,7 @@ func TestMany(t *testing.T) {
 	})
 }
 
-// What an option has for a host replaces what earlier ones have for it; the rest stays.
+// An entry for a host replaces earlier entries for that host; the other entries remain.
 func TestByHost(t *testing.T) {
 	r, err := Parse(Input{Args: strings.Fields("-M a@h,b@i,c@h -o h:/1,/2,i:/3 -M d@H -o H:/4,h:/5 -b y x"), Master: true})
 	if err != nil {
@@ -91,8 +91,8 @@ func TestByHost(t *testing.T) {
 	}
 }
 
-// The order is that in which things come for the first time; what is taken away and comes
-// again, and a resource that is requested again, come last.
+// Variables keep the order of their first occurrence. One that was removed and set again comes
+// last, and so does a resource that is requested again.
 func TestOrder(t *testing.T) {
 	r, err := Parse(Input{Args: strings.Fields("-v B=1,A=1 -v B=2,C=1 -ac x=1,y=1,z=1 -dc x -ac y=2,x=3 -l a=1,b=1 -soft -l a=2 -hard -l a=3 -b y x"), Master: true})
 	if err != nil {

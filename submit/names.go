@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// The longest strings that are taken. A name has its bound from sge_types(5).
-// The others are what Linux can pass on: PATH_MAX, and the bound that execve
-// puts on each single argument and each NAME=value (MAX_ARG_STRLEN), both with
-// their final NUL.
+// The maximum lengths of strings. The length of a name is limited by sge_types(5). The other limits
+// are those of Linux: PATH_MAX, and the limit of execve for each single argument and each
+// NAME=value (MAX_ARG_STRLEN), both including the final NUL.
 const (
 	maxName   = 512
 	maxPath   = 4096 - 1
 	maxString = 128*1024 - 1
 )
 
-// What sge_types(5) forbids in a name and in an object_name. A pattern of
-// object names (wc_pe_name) may have the wildcards * ? [ ] in addition. The
-// manual does not mention the apostrophe; 8.1.9 refuses it (tested).
+// Characters that sge_types(5) forbids in a name and in an object_name. A pattern of object names
+// (wc_pe_name) may contain the wildcards * ? [ ] in addition. The manual does not mention the
+// apostrophe; 8.1.9 refuses it (tested).
 const (
 	notInName    = `/:@\*?`
 	notInObject  = `/:'"\[]{}|()@%,`
@@ -28,8 +27,8 @@ const (
 // checkName checks a job_name or account_name of sge_types(5).
 func checkName(s string) error { return checkCharacters(s, notInName) }
 
-// checkJobName is checkName, and refuses a digit in front, which would make
-// the name a job number in other commands.
+// checkJobName is checkName, and also refuses a leading digit, with which other commands would read
+// the name as a job number.
 func checkJobName(s string) error {
 	if s != "" && s[0] >= '0' && s[0] <= '9' {
 		return errors.New("the name " + strconv.Quote(s) + " begins with a digit")
@@ -37,8 +36,7 @@ func checkJobName(s string) error {
 	return checkName(s)
 }
 
-// checkObject checks an object_name of sge_types(5), and checkPattern a
-// pattern of object names.
+// checkObject checks an object_name of sge_types(5). checkPattern checks a pattern of object names.
 func checkObject(s string) error { return checkCharacters(s, notInObject) }
 
 func checkPattern(s string) error { return checkCharacters(s, notInPattern) }
@@ -51,8 +49,8 @@ func checkCharacters(s, forbidden string) error {
 		return errors.New("the name has " + strconv.Itoa(len(s)) + " characters, at most " + strconv.Itoa(maxName) + " are allowed")
 	}
 	for _, r := range s {
-		// Blanks are printing characters, but the original refuses them, too
-		// (tested), and they break every list that the name is put into.
+		// The original also refuses blanks (tested), which would break every list that contains the
+		// name.
 		if r <= ' ' || r > '~' || strings.ContainsRune(forbidden, r) {
 			return errors.New("the character " + strconv.QuoteRune(r) + " is not allowed in a name")
 		}
@@ -64,7 +62,7 @@ func checkCharacters(s, forbidden string) error {
 	return nil
 }
 
-// checkString refuses what no argument, variable or path can be.
+// checkString refuses text that cannot be an argument, variable or path.
 func checkString(s string) error {
 	if strings.IndexByte(s, 0) >= 0 {
 		return errors.New("it contains a NUL byte")
@@ -75,8 +73,7 @@ func checkString(s string) error {
 	return nil
 }
 
-// hasControl reports whether s has a control character, a line break among
-// them.
+// hasControl reports whether s contains a control character, including line breaks.
 func hasControl(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] == 0x7f {
@@ -86,7 +83,7 @@ func hasControl(s string) bool {
 	return false
 }
 
-// digits reads a decimal number of at most limit.
+// digits parses a decimal number that does not exceed limit.
 func digits(s string, limit int) (int, error) {
 	for _, r := range s {
 		if r < '0' || r > '9' {
@@ -103,7 +100,7 @@ func digits(s string, limit int) (int, error) {
 	return int(n), nil
 }
 
-// positive is digits without the zero.
+// positive parses a number from 1 to limit.
 func positive(s string, limit int) (int, error) {
 	n, err := digits(s, limit)
 	if err == nil && n == 0 {

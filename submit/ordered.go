@@ -2,9 +2,8 @@ package submit
 
 import "strings"
 
-// ordered is a list in the order in which it was put together, each of whose entries is
-// found by its key: a command line can have so many that looking through all of them for each
-// one would take minutes.
+// ordered is a list that keeps the order of insertion and finds each entry by its key. A command
+// line can have so many entries that a linear search for each one would take minutes.
 type ordered[K comparable, V any] struct {
 	entries []entry[V]
 	at      map[K]int
@@ -15,7 +14,7 @@ type entry[V any] struct {
 	gone  bool
 }
 
-// variables are variables by their names.
+// variables is an ordered list of variables by name.
 type variables = ordered[string, Variable]
 
 // resourceKey identifies a resource that can have one request.
@@ -24,7 +23,7 @@ type resourceKey struct {
 	soft bool
 }
 
-// variablesOf returns a list to go on with.
+// variablesOf returns an ordered list with the given variables, for further changes.
 func variablesOf(list []Variable) *variables {
 	l := &variables{}
 	for _, v := range list {
@@ -33,7 +32,7 @@ func variablesOf(list []Variable) *variables {
 	return l
 }
 
-// set puts a value in the place of the one with the key, or behind all.
+// set replaces the value with the key, or appends the value.
 func (l *ordered[K, V]) set(key K, value V) {
 	if i, ok := l.at[key]; ok {
 		l.entries[i].value = value
@@ -46,7 +45,7 @@ func (l *ordered[K, V]) set(key K, value V) {
 	l.entries = append(l.entries, entry[V]{value: value})
 }
 
-// remove takes out the value with the key.
+// remove removes the value with the key.
 func (l *ordered[K, V]) remove(key K) {
 	if i, ok := l.at[key]; ok {
 		l.entries[i] = entry[V]{gone: true}
@@ -54,7 +53,7 @@ func (l *ordered[K, V]) remove(key K) {
 	}
 }
 
-// all returns the list as it is now; nil where there never was anything in it.
+// all returns the current list; nil if nothing was ever inserted.
 func (l *ordered[K, V]) all() []V {
 	if l.entries == nil {
 		return nil
@@ -68,11 +67,11 @@ func (l *ordered[K, V]) all() []V {
 	return list
 }
 
-// byHost is a list of what there is for hosts: a later option replaces what an earlier one
-// has for the same host.
+// byHost is a list of entries per host: a later option replaces the entries of earlier ones for the
+// same host.
 type byHost[V any] struct {
 	entries []hostEntry[V]
-	last    map[string]int // the option that counts, by host in lower case
+	last    map[string]int // the last option with an entry, by host in lower case
 	options int
 }
 
@@ -82,7 +81,7 @@ type hostEntry[V any] struct {
 	option int
 }
 
-// add adds what an option has.
+// add adds the entries of an option.
 func (l *byHost[V]) add(list []V, host func(V) string) {
 	if l.last == nil {
 		l.last = map[string]int{}
@@ -95,7 +94,7 @@ func (l *byHost[V]) add(list []V, host func(V) string) {
 	}
 }
 
-// all returns the list as it is now; nil where there is nothing.
+// all returns the current list; nil if it is empty.
 func (l *byHost[V]) all() (list []V) {
 	for _, e := range l.entries {
 		if l.last[e.host] == e.option {
@@ -105,14 +104,13 @@ func (l *byHost[V]) all() (list []V) {
 	return list
 }
 
-// environment finds variables in a list of NAME=value, which it reads when it is asked for
-// the first time.
+// environment finds variables in a list of NAME=value. It reads the list at the first lookup.
 type environment struct {
 	list  []string
 	value map[string]string
 }
 
-// lookup finds a variable. As for getenv(3), the first one counts.
+// lookup finds a variable. As with getenv(3), the first occurrence counts.
 func (e *environment) lookup(name string) string {
 	if e.value == nil {
 		e.value = make(map[string]string, len(e.list))

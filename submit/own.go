@@ -2,18 +2,18 @@ package submit
 
 import "strings"
 
-// TakeOwn returns a command line without the options that a command has beside those of
-// sge_submit(1). It offers take each word that begins with two dashes and stands where an
-// option can, with all words that follow; take returns the number of words that are its own,
-// or 0. An error of take ends it.
+// TakeOwn returns a command line without the options that a command has in addition to those of
+// sge_submit(1). It calls take for each word that begins with two dashes and is in the place of an
+// option, with all following words. take returns the number of words that belong to its option, or
+// 0 if the option is not its own. An error of take ends the call.
 //
-// So a command knows its own options before Parse reads the first file.
+// A command can call it to read its own options before Parse reads the first file.
 func TakeOwn(command Commands, args []string, take func(args []string) (int, error)) ([]string, error) {
 	var rest []string
 	for len(args) > 0 {
 		word := args[0]
 		if word == "-" || word == "--" || !strings.HasPrefix(word, "-") {
-			break // what follows is the job's
+			break // the following words belong to the job
 		}
 		if strings.HasPrefix(word, "--") {
 			n, err := take(args)

@@ -18,13 +18,13 @@ type Parameter struct{ Name, Value string }
 // Submitter describes the submitting user and the submission for a verifier.
 type Submitter struct {
 	Context           string // client, or server
-	Command           string // qsub, ...; for a server that, qmaster
+	Command           string // qsub, ...; qmaster if Context is server
 	User, Group, Host string
-	Job               uint32 // its number, 0 where it has none yet
+	Job               uint32 // the job's number, 0 if it has none yet
 }
 
-// Parameters returns the parameters of a job, in the order in which the original has them. Times
-// are correct; Grid Engine puts the previous month into a and dl.
+// Parameters returns the parameters of a job, in the original's order. Times are correct; Grid
+// Engine passes the wrong month, the previous one, in a and dl.
 func (r *Request) Parameters(by Submitter) []Parameter {
 	p := &parameters{}
 	p.add("VERSION", "1.0")
@@ -35,7 +35,7 @@ func (r *Request) Parameters(by Submitter) []Parameter {
 	if by.Job != 0 {
 		p.add("JOB_ID", strconv.FormatUint(uint64(by.Job), 10))
 	}
-	p.add("CMDNAME", cmp.Or(r.Command, "NONE")) // of qlogin
+	p.add("CMDNAME", cmp.Or(r.Command, "NONE")) // for qlogin
 	p.add("CMDARGS", strconv.Itoa(len(r.Args)))
 	for i, a := range r.Args {
 		p.list = append(p.list, Parameter{"CMDARG" + strconv.Itoa(i), a})
@@ -106,7 +106,7 @@ func (r *Request) Parameters(by Submitter) []Parameter {
 	return p.list
 }
 
-// parameters is a list that is made.
+// parameters builds a list of parameters.
 type parameters struct{ list []Parameter }
 
 func (p *parameters) add(name, value string) {

@@ -14,42 +14,41 @@ import (
 // Input is the input of Parse.
 type Input struct {
 	Args []string // the command line, without the name of the command
-	// RequestFiles are the default request files that exist, the one of the
-	// lowest rank first: cluster, user, working directory (sge_request(5)).
+	// RequestFiles are the existing default request files, in ascending order of precedence:
+	// cluster, user, working directory (sge_request(5)).
 	RequestFiles []File
-	// ReadFile returns the contents of the job script, or of a file of -@.
+	// ReadFile returns the contents of the job script, or of a file named by -@.
 	ReadFile func(path string) ([]byte, error)
-	// ReadOptions returns the contents of a file of -@; nil is ReadFile. If nested is true, a
-	// script or another file of options names the file: the author of that text has chosen the
-	// name, and need not be the user whose command this is.
+	// ReadOptions returns the contents of a file named by -@; nil means ReadFile. nested is true if
+	// a script or another file of options names the file: the author of that text has chosen the
+	// name, and may be a different user than the submitter.
 	ReadOptions func(path string, nested bool) ([]byte, error)
-	// ReadStdin returns the script where none is named.
+	// ReadStdin returns the script if the command line names none.
 	ReadStdin func() ([]byte, error)
 	Env       []string // NAME=value, for -V and -v NAME
-	// TextEnv, where it is not nil, is in the place of Env for -V and -v NAME of the script, and of
-	// files that -@ names: their author may be another user than the one whose environment Env is.
+	// TextEnv, if not nil, replaces Env for -V and -v NAME in the script, and in files named by -@.
+	// The author of these may be a different user than the owner of Env.
 	TextEnv []string
 	Cwd     string // absolute, for -cwd
 
-	// Command is the command: Qsub if it is 0, or Qrsh or Qlogin, which run a program and
-	// no script, or a login shell (Request.Login) where none is named, and want to start at
-	// once, unless -b n or -now n say otherwise (sge_submit(1)).
+	// Command is the submit command; 0 means Qsub. Qrsh and Qlogin run a program instead of a
+	// script, or a login shell (Request.Login) if none is given, and request an immediate start. -b
+	// n and -now n change this (sge_submit(1)).
 	Command Commands
 
-	// Master says that the request goes to a master with hosts and resources of
-	// its own: nothing is refused or noted for its lack of effect on one host,
-	// and what a master refuses is left to it: values of -l, of which its
-	// complexes say how they are read, empty ones, and ranges of slots with a 0,
-	// which become the range of no slots. ParseAlteration and ParseReservation
-	// always do so.
+	// Master is set if the request goes to a master with hosts and resources of its own. Parse then
+	// neither refuses nor notes options because they have no effect on one host, and leaves the
+	// following to the master: the values of -l, whose format depends on the complexes; empty
+	// values; and ranges of slots with a 0, which become the range of no slots. ParseAlteration and
+	// ParseReservation always work this way.
 	Master bool
 
-	// Verifiers, where it is set, becomes the verifiers that a job of Parse has to pass, in
-	// their order: those of the command line, of the script, and of the request files
+	// Verifiers, if set, receives the job submission verifiers that a job of Parse must pass, in
+	// this order: those of the command line, of the script, and of the request files
 	// (sge_submit(1), -jsv).
 	Verifiers *[]string
 
-	// Manner, where it is set, becomes what is asked of the command itself.
+	// Manner, if set, receives the options that concern the command itself.
 	Manner *Manner
 }
 
@@ -63,19 +62,18 @@ type File struct {
 type setting struct {
 	option *Option
 	values []string
-	soft   bool // it stands after -soft
+	soft   bool // follows -soft
 	where  string
 	line   int
-	text   bool // it stands in the script, or in a file that -@ names
+	text   bool // is in the script, or in a file named by -@
 }
 
-// maxNesting bounds files of -@ that name each other.
+// maxNesting limits the depth of files that name each other by -@.
 const maxNesting = 10
 
-// Parse reads the options of all sources in the order of their ranks - request
-// files, the script, the command line, each overriding those before - and
-// returns what they ask for. The error is an *Error. Nothing but the callbacks of in is
-// called.
+// Parse reads the options of all sources in ascending order of precedence (request files, the
+// script, the command line) and returns the resulting request. The error is an *Error. Parse calls
+// only the callbacks of in.
 func Parse(in Input) (*Request, error) {
 	p := parser{in: &in, command: cmp.Or(in.Command, Qsub)}
 	line, err := p.commandLine()
@@ -155,8 +153,8 @@ func Parse(in Input) (*Request, error) {
 	return b.finish(line)
 }
 
-// firstWord returns the word after which Grid Engine names a qrsh job whose command is a shell
-// command line (tested).
+// firstWord returns the first word of a shell command line. Grid Engine uses it as the name of a
+// qrsh job (tested).
 func firstWord(command string) string {
 	words := strings.FieldsFunc(command, func(r rune) bool { return r == ' ' || r == '\t' || r == ';' })
 	if len(words) == 0 {
@@ -165,12 +163,11 @@ func firstWord(command string) string {
 	return path.Base(words[0])
 }
 
-// loginNames are the names of jobs that are login shells (tested).
+// loginNames maps commands to the names of jobs that are login shells (tested).
 var loginNames = map[Commands]string{Qlogin: "QLOGIN", Qrsh: "QRLOGIN"}
 
-// afterClear returns the settings after the last -clear, and whether there is
-// one. What it throws away isn't checked: to get rid of a bad default is what
-// it is for.
+// afterClear returns the settings after the last -clear, and whether there is one. It does not
+// check the discarded settings: the purpose of -clear is to remove an unwanted default.
 func afterClear(settings []setting) ([]setting, bool) {
 	for i, s := range slices.Backward(settings) {
 		if s.option.Name == "-clear" {
@@ -180,10 +177,9 @@ func afterClear(settings []setting) ([]setting, bool) {
 	return settings, false
 }
 
-// isBinary reports whether the command is not to be read as a script: by the last
-// -b of the command line, else by the last one of the request files (tested;
-// one in the script itself comes too late to keep it from being read), else as the
-// command has it.
+// isBinary reports whether the command is a program and not a script to be read. The last -b of the
+// command line decides, otherwise the last one of the request files, otherwise the default of the
+// submit command. A -b in the script itself has no effect on this (tested).
 func isBinary(unless bool, fromFiles, fromArgs []setting) (binary bool, err error) {
 	binary = unless
 	for _, settings := range [][]setting{fromFiles, fromArgs} {
@@ -199,8 +195,8 @@ func isBinary(unless bool, fromFiles, fromArgs []setting) (binary bool, err erro
 	return binary, nil
 }
 
-// scanPrefix returns the prefix of embedded options. In files -C is ignored
-// (sge_submit(1); tested for request files and -@, too).
+// scanPrefix returns the prefix of embedded options. -C in files is ignored (sge_submit(1); also
+// tested for request files and -@).
 func scanPrefix(fromArgs []setting) string {
 	prefix := "#$"
 	for _, s := range fromArgs {
@@ -219,7 +215,7 @@ func (s setting) problem(err error) error {
 	}
 }
 
-// apply puts a setting into the request.
+// apply stores a setting in the request.
 func (b *builder) apply(s setting) error {
 	harmless := s.option.harmless != nil && s.option.harmless(s.values)
 	if s.option.apply != nil {
@@ -245,14 +241,13 @@ func (b *builder) apply(s setting) error {
 	return nil
 }
 
-// collect puts the lists into the request.
+// collect stores the lists in the request.
 func (b *builder) collect() {
 	b.req.Env, b.req.Context, b.req.Resources = b.environment(), b.context.all(), b.resources.all()
 	b.collectByHost()
 }
 
-// finish fills in what follows from the rest, and checks what depends on more
-// than one option.
+// finish sets values that depend on others, and checks conditions that involve several options.
 func (b *builder) finish(line commandLine) (*Request, error) {
 	req := &b.req
 	wrong := func(value, problem string) (*Request, error) {
@@ -292,6 +287,6 @@ func (b *builder) finish(line commandLine) (*Request, error) {
 	}
 	b.collect()
 	req.DryRun = b.verify || req.Validation == ValidatePoke || req.Validation == ValidateVerify
-	alone := *req // it may be kept for long, and b has all that was typed and read
+	alone := *req // a copy, so that a stored request does not keep b with all its input
 	return &alone, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// files is a ReadFile over texts.
+// files returns a ReadFile for texts by name.
 func files(texts map[string]string) func(string) ([]byte, error) {
 	return func(name string) ([]byte, error) {
 		if t, ok := texts[name]; ok {
@@ -341,7 +341,7 @@ func TestCwd(t *testing.T) {
 	}
 }
 
-// Each option with values that can't be used. The error has to name them.
+// Each option with invalid values, which the error must name.
 func TestBadValues(t *testing.T) {
 	long := strings.Repeat("x", 513)
 	for option, values := range map[string][]string{
@@ -493,7 +493,7 @@ func TestAccumulation(t *testing.T) {
 	}
 }
 
-// A server has the script of a job, and not the files of whoever submits it.
+// A server has the script of a job, and no access to the submitter's files.
 func TestReadOptions(t *testing.T) {
 	in := Input{
 		Args:        []string{"-@", "opts", "s"},
@@ -506,7 +506,7 @@ func TestReadOptions(t *testing.T) {
 	}
 }
 
-// Only a name on the command line is the choice of the user who typed it.
+// Only a name on the command line was chosen by the user who typed it.
 func TestNestedOptionFiles(t *testing.T) {
 	read := map[string]bool{}
 	_, err := Parse(Input{

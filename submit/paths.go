@@ -22,9 +22,8 @@ func (p HostPath) String() string {
 	return p.Host + ":" + p.Path
 }
 
-// ParsePaths reads a comma separated path list (sge_submit(1), -e). A path
-// with a colon needs a host or a colon in front. Quotes protect commas and stay
-// part of the path.
+// ParsePaths reads a comma separated path list (sge_submit(1), -e). A path that contains a colon
+// needs a host or a colon before it. Quotes protect commas and stay part of the path.
 func ParsePaths(s string) ([]HostPath, error) {
 	var list []HostPath
 	for _, item := range splitList(s, ",") {
@@ -48,32 +47,32 @@ func ParsePaths(s string) ([]HostPath, error) {
 	return list, nil
 }
 
-// PathVars holds the values that the paths of a job can refer to when it starts.
+// PathVars holds the values of the variables in a job's paths when it starts.
 type PathVars struct {
-	// Home is the home directory of the job's owner on this host, for ~ and $HOME. "~user" is one that
-	// nobody has looked up: paths below it count as absolute.
+	// Home is the home directory of the job's owner on this host, for ~ and $HOME. If it is
+	// "~user", the home directory is unknown: paths below it count as absolute.
 	Home    string
 	User    string // login name of the owner, for $USER
 	JobID   int
 	JobName string
 	Host    string // this host's name, for $HOSTNAME and to choose from a list
-	TaskID  int    // for $TASK_ID; 0 for a job that is not an array job (tested), AnyTask to leave it as it is
-	Cwd     string // absolute; put in front of relative paths
+	TaskID  int    // for $TASK_ID; 0 for a job that is not an array job (tested), AnyTask to keep $TASK_ID
+	Cwd     string // absolute; prefix of relative paths
 	// HomeOf finds the home directory of another user, for ~user.
 	HomeOf func(user string) (string, error)
 }
 
-// AnyTask as the number of a task stands for all of an array job.
+// AnyTask as a task number stands for all tasks of an array job.
 const AnyTask = -1
 
 // Files are the working directory of a job and the files of its standard input, output and error.
 type Files struct {
 	Dir     string
-	Streams [3]string // "" where the request names none
+	Streams [3]string // "" if the request names none
 }
 
-// Files returns the working directory of a job and the paths of -i, -o and -e. vars.Cwd is not
-// used.
+// Files returns the working directory of a job and the paths of -i, -o and -e. It does not use
+// vars.Cwd.
 func (r *Request) Files(vars PathVars) (Files, error) {
 	f := Files{Dir: vars.Home}
 	if r.WorkingDir != "" {
@@ -106,10 +105,11 @@ func (vars PathVars) absolute(path string) bool {
 		strings.HasPrefix(vars.Home, "~") && (path == vars.Home || strings.HasPrefix(path, vars.Home+"/"))
 }
 
-// ExpandPath returns the path that a list gives for the host of vars: the entry for the host, or else
-// the first entry without a host. The path is expanded (Expand) and made absolute with vars.Cwd. If no
-// entry applies, ExpandPath returns "", and the stream or shell has its default; 8.1.9 takes the last
-// entry then. As in sge_submit(1), a path with a host applies to that host only.
+// ExpandPath returns the path that a list contains for the host of vars: the entry for the host, or
+// otherwise the first entry without a host. The path is expanded (Expand) and made absolute with
+// vars.Cwd. If no entry applies, ExpandPath returns "", and the stream or shell has its default;
+// 8.1.9 uses the last entry in this case. As in sge_submit(1), a path with a host applies to that
+// host only.
 func ExpandPath(list []HostPath, vars PathVars) (string, error) {
 	path, err := vars.choose(list)
 	if err == nil && path != "" && !vars.absolute(path) {
@@ -121,8 +121,8 @@ func ExpandPath(list []HostPath, vars PathVars) (string, error) {
 	return path, cmp.Or(err, checkLength(path))
 }
 
-// ExpandShell expands the paths of -S as ExpandPath does, but leaves a name without a slash as it
-// is: the job finds that program in its PATH, as its user.
+// ExpandShell expands the paths of -S like ExpandPath, but keeps a name without a slash: the job
+// searches for that program in its PATH, as its user.
 func ExpandShell(list []HostPath, vars PathVars) (string, error) {
 	name, err := vars.choose(list)
 	if err != nil || strings.Contains(name, "/") {
@@ -166,10 +166,10 @@ func sameHost(a, b string) bool {
 	return strings.EqualFold(shortA, shortB)
 }
 
-// Expand replaces a leading ~ or ~user and the pseudo variables $HOME $USER $JOB_ID $JOB_NAME
-// $HOSTNAME $TASK_ID, wherever they stand: "$JOB_IDx" is the job number and an x. "$$" becomes one
+// Expand replaces a leading ~ or ~user, and the pseudo variables $HOME $USER $JOB_ID $JOB_NAME
+// $HOSTNAME $TASK_ID anywhere in the path: "$JOB_IDx" is the job number and an x. "$$" becomes one
 // dollar, and every other "$" stays (sge_submit(1), -e). Expand does not expand inserted values
-// again. For a working directory call it directly.
+// again. Use it directly for a working directory.
 func (vars PathVars) Expand(path string) (string, error) {
 	var b strings.Builder
 	if strings.HasPrefix(path, "~") {
@@ -200,10 +200,10 @@ func (vars PathVars) Expand(path string) (string, error) {
 	return b.String(), nil
 }
 
-// variable returns the value of the pseudo variable that s, the text after a
-// dollar, begins with, and how much of s its name takes.
+// variable returns the value of the pseudo variable at the start of s, the text after a dollar, and
+// the length of the variable's name.
 func (vars PathVars) variable(s string) (value string, length int, err error) {
-	// No name begins with another one, so the order doesn't matter.
+	// No name is the beginning of another one, so the order is irrelevant.
 	for _, v := range []struct{ name, value string }{
 		{"JOB_ID", strconv.Itoa(vars.JobID)},
 		{"JOB_NAME", vars.JobName},

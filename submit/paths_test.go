@@ -34,7 +34,7 @@ func TestExpand(t *testing.T) {
 		"$HOMEx":                 "/home/ux",
 		"/$USER.$JOB_ID":         "/u.124",
 		"/$JOB_IDx":              "/124x",
-		"/$JOB_NAME":             "/na$JOB_IDme", // what is put in stays as it is
+		"/$JOB_NAME":             "/na$JOB_IDme", // inserted values are not expanded again
 		"/$HOSTNAME":             "/Node1.example.org",
 		"/$TASK_ID":              "/0",
 		"/$JOB":                  "/$JOB",
@@ -137,7 +137,7 @@ func FuzzPaths(f *testing.F) {
 	})
 }
 
-// TestFiles: what a request says of directory and streams, with a home directory that is known or not.
+// TestFiles checks directory and streams of a request, with a known and an unknown home directory.
 func TestFiles(t *testing.T) {
 	paths := func(s string) []HostPath { return []HostPath{{Path: s}} }
 	for name, c := range map[string]struct {

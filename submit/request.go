@@ -78,8 +78,8 @@ type Request struct {
 	JobShare       int      // -js
 	Reservation    int      // -ar, the number of an advance reservation; 0 for none
 
-	// Noted are the options that concern scheduling and accounting. They have no effect on a single
-	// host; see Notice.
+	// Noted lists the options that concern scheduling and accounting. They have no effect on a
+	// single host; see Notice.
 	Noted []Note
 }
 
@@ -87,8 +87,8 @@ type Request struct {
 type Manner struct {
 	NoStdin bool // -nostdin: the command has no input
 	Verbose bool // -verbose, and qlogin: the command reports how the session is established
-	// Unread are files of options that the script or another file of options names and that cannot
-	// be read. The original silently ignores the words after such a -@ in its line (tested).
+	// Unread lists files of options that the script or another file of options names and that
+	// cannot be read. The original silently ignores the words after such a -@ in its line (tested).
 	Unread []Unread
 }
 
@@ -108,7 +108,7 @@ type Note struct {
 }
 
 // Notice returns the requests that have no effect on a single host, each once and in the order in
-// which they were read: options by their names, requests for resources other than limits as "-l
+// which they were read. It names options by their names, and resources other than limits as "-l
 // name".
 func (r *Request) Notice() []string {
 	var words []string

@@ -14,7 +14,7 @@ type Reservation struct {
 	Start, End DateTime      // -a, -e; zero if not given
 	Duration   time.Duration // -d, whole seconds; 0 if not given
 	HardError  bool          // -he y: no job starts while the reservation is in error state
-	Users      []string      // -u: users and @lists; none for the owner alone
+	Users      []string      // -u: users and @lists; empty for the owner alone
 
 	Name    string // -N; empty for none
 	Account string // -A
@@ -33,7 +33,7 @@ type Reservation struct {
 }
 
 // ParseReservation reads the command line of qrsub. It uses Args and RequestFiles (sge_ar_request)
-// of in. The error is an *Error. The caller, which knows the time, checks that start, end and
+// of in. The error is an *Error. The caller, which has the current time, checks that start, end and
 // duration are complete and consistent.
 func ParseReservation(in Input) (*Reservation, error) {
 	in.Master = true
@@ -80,7 +80,7 @@ func setEnd(b *builder, s setting) (err error) {
 	return err
 }
 
-// setDuration reads -d. Like no -d at all, 0 and INFINITY are no duration (tested).
+// setDuration reads -d. 0 and INFINITY mean no duration, as without -d (tested).
 func setDuration(b *builder, s setting) error {
 	seconds, err := quantity.Time(s.value())
 	if err != nil {

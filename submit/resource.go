@@ -8,17 +8,17 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// ResourceRequest is one resource of -l.
+// ResourceRequest is a request for one resource of -l.
 type ResourceRequest struct {
 	Name  string
-	Value string // "TRUE" where none was given
+	Value string // "TRUE" if none was given
 	Soft  bool   // after -soft: preferred, not required
 }
 
 // String returns name=value.
 func (r ResourceRequest) String() string { return r.Name + "=" + r.Value }
 
-// LimitRequest is a request for a limit on what the job may use.
+// LimitRequest is a request for a limit on the job's resource usage.
 type LimitRequest struct {
 	Resource job.Resource
 	Hard     bool   // h_, else s_
@@ -26,8 +26,8 @@ type LimitRequest struct {
 }
 
 // parseResources reads the value of -l: name[=value] separated by commas or blanks (sge_submit(1)).
-// It checks the values of limits, except for a master. The package does not know other resources and
-// their types.
+// It checks the values of limits, except for a master. It cannot check other resources, whose types
+// it does not know.
 func parseResources(s string, soft, master bool) ([]ResourceRequest, error) {
 	var requests ordered[resourceKey, ResourceRequest]
 	for _, item := range splitList(s, ", \t") {
@@ -84,8 +84,8 @@ func addResource(list *ordered[resourceKey, ResourceRequest], r ResourceRequest)
 	list.set(key, r)
 }
 
-// limitNamed is job.ResourceNamed for the limits that a job can request. A job cannot request those
-// of execd_params (descriptors, maxproc, memorylocked, locks).
+// limitNamed is job.ResourceNamed for the limits that a job can request. A job cannot request the
+// limits of execd_params (descriptors, maxproc, memorylocked, locks).
 func limitNamed(name string) (r job.Resource, hard, ok bool) {
 	r, hard, ok = job.ResourceNamed(name)
 	switch r {
@@ -104,7 +104,7 @@ func (r *Request) LimitRequests() []LimitRequest {
 		if !ok || q.Soft {
 			continue
 		}
-		// Parse has refused values that can't be read.
+		// Parse has refused invalid values.
 		if v, err := resource.Parse(q.Value); err == nil {
 			limits = append(limits, LimitRequest{Resource: resource, Hard: hard, Value: v})
 		}

@@ -44,8 +44,8 @@ func (p *parser) directives(script File, prefix string) ([]setting, error) {
 	})
 }
 
-// requestFile reads a default request file, or a file of -@: options on all
-// lines, # begins a comment (sge_request(5)).
+// requestFile reads a default request file, or a file named by -@: every line contains options, and
+// # begins a comment (sge_request(5)).
 func (p *parser) requestFile(f File, depth int) ([]setting, error) {
 	at := place{where: f.Name, depth: depth, requestFile: depth == 0, text: depth > 0}
 	if p.text += len(f.Text); p.text > mostOptionText {
@@ -61,8 +61,9 @@ func (p *parser) requestFile(f File, depth int) ([]setting, error) {
 // lines reads options from the lines of f. The function options returns the part of a line that
 // contains options.
 //
-// Requests in each line are hard until -soft, which holds until -hard or the end of the line. The
-// manual does not say so, but 8.1.9 does it (tested), and it decides whether a limit is enforced.
+// Requests in each line are hard until -soft, which applies until -hard or the end of the line. The
+// manual does not say so, but 8.1.9 works this way (tested), and it decides whether a limit is
+// enforced.
 func (p *parser) lines(f File, at place, options func(string) string) ([]setting, error) {
 	var settings []setting
 	for line := range strings.SplitSeq(string(f.Text), "\n") {
@@ -92,9 +93,9 @@ func (p *parser) lines(f File, at place, options func(string) string) ([]setting
 	return settings, nil
 }
 
-// OddScript describes the leftovers of Windows editors in a script that shells do not understand: a
-// byte order mark, line ends of CR LF, or both. The text is a sentence with the remedy for each; it
-// is empty for other scripts. script may be the beginning of a script, as long as it has the whole
+// OddScript describes leftovers of Windows editors in a script that shells do not understand: a
+// byte order mark, line ends of CR LF, or both. The text is a sentence with a remedy for each; it
+// is empty for other scripts. script may be the beginning of a script, if it contains the whole
 // first line.
 func OddScript(script []byte) string {
 	var odd []string

@@ -83,7 +83,7 @@ func TestEmbeddedOptions(t *testing.T) {
 func TestPrefix(t *testing.T) {
 	for args, want := range map[string]string{"": "dollar", "-C %%": "percent", "-C %% -C #$": "dollar", "-C #": "hash", "-C none": "s"} {
 		r, err := parse(append(strings.Fields(args), "s"), "#$ -N dollar", "%% -N percent")
-		if args == "-C #" { // then "$" is the first word of the line
+		if args == "-C #" { // "$" is then the first word of the line
 			if err == nil || !strings.Contains(err.Error(), `s:1: "!/bin/sh"`) {
 				t.Errorf("%s: %v", args, err)
 			}
@@ -133,7 +133,7 @@ func TestSplitList(t *testing.T) {
 	}
 }
 
-// join quotes words so that splitWords gives them back.
+// join quotes words so that splitWords returns them unchanged.
 func join(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -158,7 +158,7 @@ func FuzzSplitWords(f *testing.F) {
 		words := splitWords(rest)
 		for _, w := range words {
 			if strings.Contains(w, `"`) && strings.Contains(w, "'") {
-				return // no quotes for such a word
+				return // such a word cannot be quoted
 			}
 		}
 		again := splitWords(cutComment(join(words)))
@@ -198,8 +198,8 @@ func FuzzCommandLine(f *testing.F) {
 	})
 }
 
-// checkOutcome holds for every input: either an error that says where, or a
-// request that can be run.
+// checkOutcome checks that the result for any input is either an error with a place, or a request
+// that can be run.
 func checkOutcome(t *testing.T, r *Request, err error) {
 	t.Helper()
 	if err != nil {
@@ -230,7 +230,7 @@ func checkOutcome(t *testing.T, r *Request, err error) {
 	}
 }
 
-// TestOddScript: each thing that shells do not understand is named, and nothing else.
+// TestOddScript checks that exactly the parts that shells do not understand are named.
 func TestOddScript(t *testing.T) {
 	const mark, ends = "byte order mark", "CR LF"
 	for name, c := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// MaxSlots stands for "infinity" in an open range of slots, as pe_max in the original
+// MaxSlots stands for "infinity" in an open range of slots, as in the original's variable pe_max
 // (sge_submit(1), -pe).
 const MaxSlots = 9999999
 
@@ -20,11 +20,11 @@ type ParallelRequest struct {
 
 // SlotRange is a range of slot numbers, including both ends.
 type SlotRange struct {
-	Min, Max int // 1 <= Min <= Max <= MaxSlots; Max = MaxSlots is an open end; both are 0 as in Input.Master
+	Min, Max int // 1 <= Min <= Max <= MaxSlots; Max = MaxSlots is an open end; both 0: see Input.Master
 }
 
-// parseSlots reads the ranges of -pe: n[-[m]]|[-]m separated by commas or blanks (sge_types(5), range
-// and parallel_env). For a master it accepts 0, which the master refuses at submission.
+// parseSlots reads the ranges of -pe: n[-[m]]|[-]m separated by commas or blanks (sge_types(5),
+// range and parallel_env). For a master it accepts 0; the master refuses it at submission.
 func parseSlots(s string, master bool) ([]SlotRange, error) {
 	var ranges []SlotRange
 	for _, item := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(", \t", r) }) {
@@ -46,7 +46,7 @@ func parseSlotRange(s string, master bool) (SlotRange, error) {
 		return r, errors.New("The initial portion of string " + strconv.Quote(digits) + " contains no decimal number")
 	} else if digits != "" {
 		if _, high, ok := strings.Cut(s, "-"); ok && strings.Contains(high, digits) {
-			s = high // the original has read the first number
+			s = high // the original ignores the first number here
 		}
 		return r, errors.New("Range specifier " + strconv.Quote(s) + " has unknown trailer " + strconv.Quote(digits))
 	}
@@ -82,13 +82,13 @@ func parseSlotRange(s string, master bool) (SlotRange, error) {
 	return r, nil
 }
 
-// PEOfSlots returns a request whose hard request for slots (-l slots=4), if it has one, is the
-// request for that many slots of the parallel environment pe. Workflow engines send -l slots=4 to
-// sites for which they know no parallel environment. isSlots reports whether a name means the
-// complex slots: its shortcut does, too.
+// PEOfSlots converts a hard request for slots (-l slots=4) to a request for that many slots of the
+// parallel environment pe. Workflow engines send -l slots=4 to sites whose parallel environments
+// they do not know. isSlots reports whether a name means the complex slots, which also has a
+// shortcut.
 //
-// Requests with a parallel environment of their own stay as they are, and the result is r itself
-// if nothing changes. The error names a number that is no integer of at least 1.
+// A request that names a parallel environment stays unchanged. The result is r itself if nothing
+// changes. The error names a number that is not an integer of at least 1.
 func (r *Request) PEOfSlots(pe string, isSlots func(name string) bool) (*Request, error) {
 	i := slices.IndexFunc(r.Resources, func(q ResourceRequest) bool { return !q.Soft && isSlots(q.Name) })
 	if i < 0 || r.PE != nil || pe == "" {

@@ -12,8 +12,8 @@ import "strings"
 
 const blanks = " \t\r\n\v\f"
 
-// closing returns the index of the quote that closes the one at s[i]: the length of s if it has no closing
-// quote, -1 if s[i] is no quote.
+// closing returns the index of the quote that closes the quote at s[i]. It returns the length of s
+// if there is no closing quote, and -1 if s[i] is not a quote.
 func closing(s string, i int) int {
 	if s[i] != '"' && s[i] != '\'' {
 		return -1
@@ -67,9 +67,9 @@ func splitWords(line string) []string {
 	return words
 }
 
-// splitList splits the value of an option at any of the separators. Quotes
-// protect separators and stay part of the item (tested: -v 'A="x,y"' has the
-// quotes in the value). Empty items are left out.
+// splitList splits the value of an option at any of the separators. Quotes protect separators and
+// stay part of the item (tested: with -v 'A="x,y"' the value contains the quotes). It omits empty
+// items.
 func splitList(s, separators string) []string {
 	var items []string
 	start := 0

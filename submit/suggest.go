@@ -14,7 +14,7 @@ func suggest(name string) string {
 	if o := lookup(Qsub, "-"+strings.TrimLeft(name, "-")); o != nil {
 		return o.Name
 	}
-	// -N=name, as other programs write options.
+	// -N=name, the notation of other programs.
 	if before, _, ok := strings.Cut(name, "="); ok && lookup(Qsub, before) != nil {
 		return before
 	}
@@ -33,7 +33,7 @@ func suggest(name string) string {
 			prefix = option
 		}
 	}
-	// The dash is always right, so it does not count for the similarity.
+	// Every name begins with a dash, so it does not count for the similarity.
 	if near, ok := nearest.Word(strings.TrimPrefix(name, "-"), known); ok {
 		return "-" + near
 	}

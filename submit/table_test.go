@@ -48,7 +48,7 @@ func TestTableIsConsistent(t *testing.T) {
 	}
 }
 
-// The manual page is the authority, where it is installed.
+// The manual page is the reference, if it is installed.
 func TestTableHasTheOptionsOfTheManual(t *testing.T) {
 	for page, c := range map[string]struct{ commands, example, atLeast Commands }{
 		"sge_submit": {everywhere, Qsub, 50}, "qrsub": {Qrsub, Qrsub, 15},
@@ -80,7 +80,7 @@ func TestTableHasTheOptionsOfTheManual(t *testing.T) {
 	}
 }
 
-// ofLaterSystems are options of Gridware Cluster Scheduler 9.1 that clients send.
+// ofLaterSystems lists options of Gridware Cluster Scheduler 9.1 that clients send.
 var ofLaterSystems = map[string]bool{
 	"-bamount": true, "-bfilter": true, "-binstance": true, "-bsort": true, "-bstart": true, "-bstop": true, "-bstrategy": true,
 	"-btype": true, "-bunit": true, "-scope": true,

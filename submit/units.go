@@ -74,7 +74,7 @@ func setScope(_ *builder, s setting) error {
 	return errors.New(strconv.Quote(s.value()) + " is no scope, expected global, master or slave")
 }
 
-// bindUnits converts these options into a request as of -binding.
+// bindUnits converts these options into a request as for -binding.
 func (b *builder) bindUnits() error {
 	u := b.units
 	if u.amount == 0 {

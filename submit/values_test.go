@@ -30,7 +30,7 @@ func TestParseArray(t *testing.T) {
 		}
 	}
 	for range (Array{1, 3, 1}).Tasks() {
-		break // ends the iteration without a panic
+		break // the iteration must end without a panic
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What waiting, placing and accounting of a job depend on. None of it has an
-// effect in a run on one host.
+// Options that concern the time a job is pending, its placement and its accounting. None of them
+// has an effect in a run on one host.
 
 // QueueRequest is one reference of -q.
 type QueueRequest struct {
@@ -53,12 +53,12 @@ func (h Holds) String() string {
 	return b.String()
 }
 
-// HoldChange is the value of -h of qalter, qhold and qrls.
+// HoldChange is the change that -h of qalter, qhold or qrls requests.
 type HoldChange struct{ Set, Clear Holds }
 
 // ParseHolds reads the value of -h for qalter and qhold: the letters u, o and s set holds, U, O and
-// S remove them, n removes all (sge_submit(1)). It refuses a value that does both.
-// Without a letter nothing changes (tested).
+// S remove them, n removes all (sge_submit(1)). It refuses a value that does both. Without a letter
+// nothing changes (tested).
 func ParseHolds(s string) (HoldChange, error) {
 	var c HoldChange
 	for _, letter := range s {

@@ -107,7 +107,7 @@ func TestMasterReadsTheValuesItself(t *testing.T) {
 func TestDateTime(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for in, want := range map[string]string{
-		"12241200":        "2026-12-24T12:00:00Z", // of this year, even when it is over
+		"12241200":        "2026-12-24T12:00:00Z", // of this year, even if it is in the past
 		"01010000":        "2026-01-01T00:00:00Z",
 		"2412241200":      "2024-12-24T12:00:00Z",
 		"6912241200":      "2069-12-24T12:00:00Z",

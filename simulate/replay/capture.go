@@ -15,10 +15,10 @@ import (
 	"github.com/execd-project/execd/scheduler/quota"
 )
 
-// printer prints a file of a capture. It is nil where there is nothing to print.
+// printer formats a file of a capture. It returns nil if there is nothing to print.
 type printer func(p *player, v *view.View, step string) []byte
 
-// printed are the files that every capture has, by name.
+// printed maps the names of files that every capture has to their printers.
 var printed = map[string]printer{
 	"qstat.txt":      list(qstat.Options{}),
 	"qstat-ext.txt":  list(qstat.Options{Extended: true}),
@@ -45,13 +45,13 @@ var printed = map[string]printer{
 	"schedule-last.txt":      (*player).lastSchedule,
 }
 
-// inOrder are the files whose commands were typed first, in their order. Those of the
-// others came behind them.
+// inOrder lists the files whose commands were run first, in their order. The commands of the other
+// files were run after these.
 var inOrder = []string{
 	"qstat.txt", "qstat-ext.txt", "qstat-urg.txt", "qstat-pri.txt", "qstat-gt.txt", "qstat-f.txt", "slots-used.txt", "schedinfo.txt",
 }
 
-// print writes the files of a step, one after the other. Time goes on meanwhile.
+// print writes the files of a step, one after the other. The clock advances meanwhile.
 func (p *player) print(step string) error {
 	if err := p.printTime(step); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (p *player) print(step string) error {
 	return nil
 }
 
-// printTime writes when a step begins, in seconds since 1970: to the file that the case has
-// for it, or where nothing is known about the step.
+// printTime writes the start of a step in seconds since 1970, to the file that the case has for it,
+// or to the default file if the recording has no output for the step.
 func (p *player) printTime(step string) error {
 	names := p.known.files[step]
 	if len(names) == 0 {
@@ -107,7 +107,7 @@ func (p *player) printTime(step string) error {
 
 const epochFile = "epoch-at-capture.txt"
 
-// quotaFiles returns the views of quotas that may have been asked for.
+// quotaFiles returns the names of the quota views that a recording may contain.
 func (p *player) quotaFiles() []string {
 	c := p.cell.Cluster()
 	if len(c.ResourceQuotas()) == 0 {
@@ -127,7 +127,7 @@ func (p *player) quotaFiles() []string {
 	return names
 }
 
-// rank returns the place of a file in the order in which they are printed.
+// rank returns the position of a file in the order of printing.
 func rank(name string) int {
 	if i := slices.Index(inOrder, name); i >= 0 {
 		return i
@@ -135,7 +135,7 @@ func rank(name string) int {
 	return len(inOrder)
 }
 
-// typed reports whether the command of a file was typed at a step, as far as is known.
+// typed reports whether the command of a file was run at a step, according to the recording.
 func (p *player) typed(step, name string) bool {
 	if len(p.known.files[step]) > 0 {
 		return slices.Contains(p.known.files[step], name)
@@ -143,7 +143,7 @@ func (p *player) typed(step, name string) bool {
 	return slices.Contains(inOrder, name)
 }
 
-// special returns the files whose names say how the command was called.
+// special returns the printer of a file whose name contains the arguments of its command.
 func (p *player) special(name string) (printer, bool) {
 	base := strings.TrimSuffix(name, ".txt")
 	if strings.HasSuffix(base, "-before") {
@@ -179,14 +179,14 @@ func list(o qstat.Options) printer {
 		o.Zone = p.options.Zone
 		c := qstat.Cell{Jobs: v.Jobs(), Queues: v.Queues(view.None)}
 		if p.alone {
-			// Of a job that runs alone it was asked where it runs.
+			// For a job that runs alone, the recording shows only where it runs.
 			c.Jobs = slices.DeleteFunc(c.Jobs, func(j qstat.Job) bool { return j.Tasks[0].Phase == qstat.Pending })
 		}
 		return c.AppendText(nil, o)
 	}
 }
 
-// foreign lists queue instances as somebody sees them who has no jobs.
+// foreign lists queue instances as seen by a user without jobs.
 func foreign(o qstat.Options) printer {
 	return func(p *player, v *view.View, step string) []byte {
 		o.Zone = p.options.Zone
@@ -200,9 +200,8 @@ func (p *player) hosts(v *view.View, step string) []byte {
 	return c.AppendHosts(nil, qstat.HostOptions{Resources: true, Selected: true, Zone: p.options.Zone})
 }
 
-// resources returns the resources that -F named: those that the recorded output shows, or if there
-// is none, all that the configuration sets or hosts report, except for the fixed properties of
-// hosts.
+// resources returns the resources of -F: those in the recorded output or, if there is none, all
+// that the configuration sets or hosts report, except for the fixed properties of hosts.
 func (p *player) resources(step string) view.Selection {
 	if names := p.known.resources[step]; len(names) > 0 {
 		return names
@@ -287,8 +286,8 @@ func (p *player) instanceSlots(v *view.View, step string) []byte {
 	return b
 }
 
-// schedulingInfo returns the end of qstat -j of all jobs that wait, which is typed for one
-// after the other.
+// schedulingInfo returns the end of the output of qstat -j for each pending job, one after the
+// other.
 func (p *player) schedulingInfo(_ *view.View, step string) []byte {
 	var b []byte
 	for _, j := range p.cell.Jobs() {
@@ -316,7 +315,7 @@ func (p *player) quotas(v *view.View, _ string) []byte {
 	return qstat.AppendQuotas(nil, v.Quotas(quota.Selection{Users: []string{"*"}}))
 }
 
-// quotasPerUser is qquota -u for each user that is known.
+// quotasPerUser returns the output of qquota -u for each known user.
 func (p *player) quotasPerUser(v *view.View, _ string) []byte {
 	if len(p.cell.Cluster().ResourceQuotas()) == 0 {
 		return nil

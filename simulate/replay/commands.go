@@ -18,10 +18,10 @@ import (
 
 var root = cell.Caller{User: "root", Group: "root", Host: master}
 
-// known reports whether a script may have a command. A remark belongs to some of qconf.
+// known reports whether a script may contain a command. Some qconf commands need a remark.
 func known(name string) bool { return slices.Contains(command.Names(), name) }
 
-// command types a line, and returns what is printed.
+// command runs a line, and returns its output.
 func (p *player) command(l *script.Line) ([]string, error) {
 	words, err := workload.Words(l.Command)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *player) command(l *script.Line) ([]string, error) {
 
 func unknownCommand() string { return "expected one of " + strings.Join(command.Names(), ", ") }
 
-// check finds the commands that cannot be played, before anything has been.
+// check finds the commands that cannot be run, before the first line is played.
 func (p *player) check() error {
 	var errs []error
 	for i := range p.lines {
@@ -65,8 +65,8 @@ func (p *player) check() error {
 	return errors.Join(errs...)
 }
 
-// run carries out a command, and returns what it prints. Scripts are files of the case;
-// one that is not there is as good as an empty one.
+// run runs a command, and returns its output. Scripts are files of the case; a missing one counts
+// as empty.
 func (p *player) run(by cell.Caller, name string, args []string) []string {
 	in := &command.Input{Name: name, Args: args, By: by, Dir: "/", Stdin: []byte("#!/bin/sh\n"), Zone: p.options.Zone, Files: map[string][]byte{}, Corrections: []submit.Correction{}}
 	for files, _ := command.Needs(in); len(files) > 0; files, _ = command.Needs(in) {
@@ -90,7 +90,7 @@ func (p *player) run(by cell.Caller, name string, args []string) []string {
 	return lines
 }
 
-// file returns a file of the case. There are no default options.
+// file returns a file of the case. There are no default request files.
 func (p *player) file(name string) []byte {
 	if strings.HasPrefix(path.Base(name), ".sge_") {
 		return nil
@@ -101,8 +101,8 @@ func (p *player) file(name string) []byte {
 	return []byte("#!/bin/sh\n")
 }
 
-// qconf changes the configuration. What is in the files that the original was given a
-// script does not say, but for the remarks behind the command.
+// qconf changes the configuration. A script does not contain the files that the original was given;
+// only remarks after the command describe them.
 func (p *player) qconf(args []string, remark string) ([]string, error) {
 	switch {
 	case slices.Equal(args, []string{"-Msconf"}):
@@ -137,8 +137,8 @@ func (p *player) modifyScheduler(remark string) ([]string, error) {
 	return []string{"changed scheduler configuration"}, nil
 }
 
-// addQuota reads a set of which the remark has the rules: "a set with the rule: limit
-// ...". One that is valid would be in input/rqs: it is not added here.
+// addQuota reads the resource quota set of a remark: "a set with the rule: limit ...". A valid set
+// would be in input/rqs, so addQuota adds none.
 func addQuota(remark string) ([]string, error) {
 	_, rule, ok := strings.Cut(remark, "rule: ")
 	if !ok {

@@ -14,27 +14,27 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// evidence is the information in the output of a case about its clock, and of what happened before
-// its first line. Times are seconds since 1970.
+// evidence holds the facts that the output of a case contains about its clock, and about events
+// before its first line. Times are seconds since 1970.
 type evidence struct {
 	submitted map[int]int64 // by job
-	started   map[int]int64 // by job, of its first task
-	ended     map[int]int64 // by job, of those that are known to have run for real
-	runs      []int64       // scheduling runs that have started something, ascending
+	started   map[int]int64 // by job: the start of its first task
+	ended     map[int]int64 // by job: the end, for jobs that really ran
+	runs      []int64       // scheduling runs that have started a task, ascending
 	captured  map[string]int64
-	samples   map[string][]int64  // when sge_share_mon was called at a step
-	stamp     int64               // what stamps of usage count back from; 0 if not known
-	resources map[string][]string // by step, those that qstat -F and qhost -F were asked for
-	instances map[string][]string // by step, the queue instances that qconf -sq was asked for
+	samples   map[string][]int64  // by step: the times of sge_share_mon calls
+	stamp     int64               // the time to which the ages in initial_usage refer; 0 if unknown
+	resources map[string][]string // by step: the resources of qstat -F and qhost -F
+	instances map[string][]string // by step: the queue instances of qconf -sq
 	files     map[string][]string
 }
 
-// dated is a row of qstat with a date: number, state, and the date.
+// dated matches a row of qstat with a date: number, state, and the date.
 var dated = lazyregexp.New(`^\s*(\d+) \S+ .* (\w+)\s+(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)\s`)
 
 const dateFormat = "01/02/2006 15:04:05"
 
-// readEvidence reads what there is in output. What cannot be understood tells nothing.
+// readEvidence reads the facts in the output. It ignores output that it does not understand.
 func readEvidence(fsys fs.FS, zone *time.Location) *evidence {
 	e := &evidence{
 		submitted: map[int]int64{}, started: map[int]int64{}, ended: map[int]int64{}, captured: map[string]int64{},
@@ -116,8 +116,8 @@ var (
 	epochLine     = lazyregexp.New(`^(\d{9,12})$`)
 )
 
-// readTimes reads times of submission as qstat -j prints them, or in seconds, the ends of
-// jobs, and the times at which something was printed.
+// readTimes reads times of submission in the format of qstat -j or in seconds, the ends of jobs,
+// and the times of captures.
 func (e *evidence) readTimes(step string, text []byte, zone *time.Location) {
 	job := 0
 	for line := range strings.Lines(string(text)) {
@@ -141,12 +141,12 @@ func (e *evidence) readTimes(step string, text []byte, zone *time.Location) {
 	}
 }
 
-// shareOfAll is the row of the root of the share tree.
+// shareOfAll matches the row of the root of the share tree.
 var shareOfAll = lazyregexp.New(`^(\d{9,12})\t\d+\t/\t`)
 
-// readShares reads when sge_share_mon printed.
+// readShares reads the times of sge_share_mon calls.
 func (e *evidence) readShares(step string, text []byte) {
-	e.samples[step] = nil // which is more than times.txt has
+	e.samples[step] = nil // more exact than times.txt
 	for line := range strings.Lines(string(text)) {
 		if m := shareOfAll().FindStringSubmatch(line); m != nil {
 			if at, err := strconv.ParseInt(m[1], 10, 64); err == nil {
@@ -179,7 +179,7 @@ func (e *evidence) readInstances(step string, text []byte) {
 	}
 }
 
-// readDisabled finds the queue instances that were disabled at a capture.
+// readDisabled returns the queue instances that were disabled at a capture.
 func readDisabled(fsys fs.FS, step string) []string {
 	text, err := textfile.ReadFS(fsys, path.Join("output", step, "qstat-f.txt"), textfile.MaxScript)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// files are the files of a directory by their paths, as a file system: a configuration
-// that commands change.
+// files maps paths to the files of a directory, and is a file system: a configuration that commands
+// change.
 type files map[string][]byte
 
-// readFiles reads all files below a directory but those that are hidden.
+// readFiles reads all files below a directory except the hidden ones.
 func readFiles(fsys fs.FS, hidden ...string) (files, error) {
 	f := files{}
 	size := 0
@@ -32,7 +32,7 @@ func readFiles(fsys fs.FS, hidden ...string) (files, error) {
 	return f, err
 }
 
-// Open opens a file or a folder.
+// Open opens a file or a directory.
 func (f files) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
@@ -47,7 +47,7 @@ func (f files) Open(name string) (fs.File, error) {
 	return &file{entry: entry{path.Base(name), 0, true}, entries: entries}, nil
 }
 
-// list returns the entries of a folder, sorted by name.
+// list returns the entries of a directory, sorted by name.
 func (f files) list(folder string) []fs.DirEntry {
 	prefix := folder + "/"
 	if folder == "." {
@@ -72,7 +72,7 @@ func (f files) list(folder string) []fs.DirEntry {
 	return entries
 }
 
-// entry is a file or a folder, as seen from outside.
+// entry is the fs.FileInfo and fs.DirEntry of a file or a directory.
 type entry struct {
 	name   string
 	size   int
@@ -90,7 +90,7 @@ func (e entry) Size() int64 { return int64(e.size) }
 // IsDir reports whether it is a directory.
 func (e entry) IsDir() bool { return e.folder }
 
-// ModTime is not known.
+// ModTime returns the zero time: it is unknown.
 func (e entry) ModTime() time.Time { return time.Time{} }
 
 // Sys returns nil.
@@ -102,7 +102,7 @@ func (e entry) Info() (fs.FileInfo, error) { return e, nil }
 // Type returns the type of the mode.
 func (e entry) Type() fs.FileMode { return e.Mode().Type() }
 
-// Mode says that it can be read.
+// Mode returns the permission to read.
 func (e entry) Mode() fs.FileMode {
 	if e.folder {
 		return fs.ModeDir | 0o555
@@ -110,7 +110,7 @@ func (e entry) Mode() fs.FileMode {
 	return 0o444
 }
 
-// file is an open file or folder.
+// file is an open file or directory.
 type file struct {
 	entry
 	rest    []byte
@@ -123,7 +123,7 @@ func (f *file) Stat() (fs.FileInfo, error) { return f.entry, nil }
 // Close does nothing.
 func (f *file) Close() error { return nil }
 
-// Read reads on in a file.
+// Read reads the next bytes of a file.
 func (f *file) Read(p []byte) (int, error) {
 	if f.folder {
 		return 0, &fs.PathError{Op: "read", Path: f.name, Err: fs.ErrInvalid}
@@ -136,7 +136,7 @@ func (f *file) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadDir reads on in a folder.
+// ReadDir reads the next entries of a directory.
 func (f *file) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		n = len(f.entries)

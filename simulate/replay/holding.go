@@ -6,13 +6,12 @@ import (
 	"github.com/execd-project/execd/simulate/script"
 )
 
-// holding finds the submissions during which all queues were disabled, so that one
-// scheduling run sees all jobs together. A script that enables queues which it has not
-// disabled leaves out when that was done: before is the line before which it must have
-// been, -1 where there is none.
+// holding finds the submissions during which all queues were disabled, so that one scheduling run
+// sees all jobs together. A script may enable queues without a line that disables them. before is
+// the line before which they must have been disabled, -1 if there is none.
 //
-// That was before the first submission, or, where jobs were submitted and then waited
-// for without a look at what became of them, before the first one after that.
+// That was before the first submission. But if the script submitted jobs and then waited without
+// looking at the result, it was before the first submission after that.
 func holding(lines []script.Line) (before int, held []bool) {
 	held = make([]bool, len(lines))
 	before = -1
@@ -47,8 +46,8 @@ func isSubmission(l *script.Line) bool {
 	return l.Kind == script.Command && strings.HasPrefix(l.Command, "qsub ")
 }
 
-// looksBefore reports whether the state is printed only once, under the name by which steps go
-// that show priorities while nothing can start: then nobody has enabled the queues.
+// looksBefore reports whether the state is printed only once, under the name of steps that show
+// priorities while nothing can start. In this case the queues stay disabled.
 func looksBefore(lines []script.Line) bool {
 	captures := 0
 	for i := range lines {
@@ -61,7 +60,7 @@ func looksBefore(lines []script.Line) bool {
 	return captures == 1
 }
 
-// firstHeld returns the first submission of those that were let go together.
+// firstHeld returns the first of the submissions that were released together.
 func firstHeld(lines []script.Line) int {
 	first := -1
 	for i := range lines {

@@ -19,23 +19,22 @@ import (
 // input holds the files of a case besides its script.
 type input struct {
 	files files
-	load  map[string]map[string]string // by host, what it reports
-	hosts []string                     // that report, in order
+	load  map[string]map[string]string // load values by host
+	hosts []string                     // hosts that report load, in order
 	usage []pastUsage
 }
 
-// cluster reads the configuration as it is at the moment.
+// cluster reads the current configuration.
 func (in *input) cluster() (*qconf.Cluster, error) {
 	return qconf.LoadWith(in.files, qconf.Options{
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
 		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
-		// What is sound takes part.
+		// Valid objects are used even if others are invalid.
 		Dangling: true,
 	})
 }
 
-// readInput reads the folder input, and brings it to the state in which it was before
-// the script.
+// readInput reads the directory input, and restores the state before the script.
 func readInput(fsys fs.FS, lines []script.Line) (*input, error) {
 	sub, err := fs.Sub(fsys, "input")
 	if err != nil {
@@ -57,9 +56,8 @@ func readInput(fsys fs.FS, lines []script.Line) (*input, error) {
 	return in, errors.Join(in.readLoad(sub), in.readUsage(sub), in.rewind(lines))
 }
 
-// admit makes the user sets that a case may leave out: those who may make advance
-// reservations and submit with deadlines. They are all who do so and are not answered
-// that they may not.
+// admit creates the user sets that a case may omit: for advance reservations and for deadline jobs.
+// They contain all users who do this in the script without an error.
 func (in *input) admit(lines []script.Line) {
 	for set, test := range map[string]struct{ command, option, refusal string }{
 		qconf.ARUsers:       {"qrsub", "", "must be manager or in userset"},
@@ -83,7 +81,7 @@ func (in *input) admit(lines []script.Line) {
 	}
 }
 
-// inFolder names the folder in errors of files.
+// inFolder adds the directory to errors of files.
 func inFolder(err error) error {
 	var all []error
 	for _, e := range qconf.Errors(err) {
@@ -99,8 +97,8 @@ func inFolder(err error) error {
 	return errors.Join(all...)
 }
 
-// environments returns the parallel environments in the order in which queues name them:
-// whoever made them had them in mind in that order.
+// environments returns the parallel environments in the order in which queues name them, the order
+// in which they were probably created.
 func environments(c *qconf.Cluster) []string {
 	var names []string
 	for _, name := range c.QueueNames() {
@@ -119,7 +117,7 @@ func environments(c *qconf.Cluster) []string {
 	return names
 }
 
-// hostsOf returns the hosts that queues may be on, in the order of their names.
+// hostsOf returns the hosts on which queues may be, sorted by name.
 func hostsOf(c *qconf.Cluster) []string {
 	seen := map[string]bool{}
 	hosts := slices.Clone(c.HostNames())
@@ -136,7 +134,7 @@ func hostsOf(c *qconf.Cluster) []string {
 	})
 }
 
-// Files of a case that are no configuration.
+// Files of a case that are not part of the configuration.
 const (
 	loadValues   = "load_values"
 	initialUsage = "initial_usage"
@@ -171,7 +169,7 @@ func (in *input) readLoad(fsys fs.FS) error {
 	return errors.Join(errs...)
 }
 
-// setLoad changes what a host reports.
+// setLoad changes a load value of a host.
 func (in *input) setLoad(host, attribute, value string) error {
 	if in.load[host] == nil {
 		if host != qconf.GlobalHost {
@@ -197,8 +195,8 @@ func (in *input) readUsage(fsys fs.FS) error {
 	return nil
 }
 
-// rewind sets the parameters of the scheduler that the script changes to their
-// defaults, which is what they were before as far as one can know.
+// rewind sets the scheduler parameters that the script changes to their defaults, which are the
+// most likely values before the script.
 func (in *input) rewind(lines []script.Line) error {
 	changes := map[string]string{}
 	for i := range lines {
@@ -234,8 +232,7 @@ func parameters(remark string) ([]qconf.Setting, error) {
 	return all, nil
 }
 
-// defaultOf returns the default of a parameter of the scheduler; empty if there is none of
-// that name.
+// defaultOf returns the default of a scheduler parameter; empty if there is no such parameter.
 func defaultOf(name string) string {
 	c, err := qconf.ParseSchedulerConfig("", nil)
 	if err != nil {

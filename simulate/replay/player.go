@@ -20,35 +20,34 @@ import (
 	"github.com/execd-project/execd/simulate/script"
 )
 
-// master is the host on which root's commands are typed, and group that of all users,
-// as they were when the cases were recorded.
+// master is the host on which root's commands run, and group is the group of all users, as in the
+// recordings.
 const (
 	master = "master"
 	group  = "sgeadmin"
 )
 
-// transfer is how long a task is on its way to a simulated host, in milliseconds. It runs
-// for as long as its job says from then on.
+// transfer is the time, in milliseconds, from the start of a task until it runs on a simulated
+// host. Its run time begins then.
 const transfer = 5000
 
-// reportArrives is how long it takes until the master knows that a task has ended on a host
-// that is none of the simulated ones, in milliseconds.
+// reportArrives is the delay, in milliseconds, until the master knows that a task on a real host
+// has finished.
 const reportArrives = 700
 
-// Options say where a case takes place.
+// Options describe the environment of the recording.
 type Options struct {
-	// Zone is the time zone of the recording: of dates in scripts and output, and of
-	// calendars. UTC if it is nil.
+	// Zone is the time zone of the recording: of dates in scripts and output, and of calendars. nil
+	// means UTC.
 	Zone *time.Location
-	// Write is called with each file that is printed: its name is STEP/FILE.
+	// Write is called with each file that is printed; its name is STEP/FILE.
 	Write func(name string, text []byte) error
 }
 
 // Result is the result of a case.
 type Result struct {
-	Answers []script.Line // the lines of the script, with our answers
-	// Differences are answers that are not those of the recording, and what else went
-	// otherwise than a recording can go.
+	Answers []script.Line // the lines of the script, with the simulation's answers
+	// Differences describes answers that differ from the recording, and other deviations from it.
 	Differences []string
 }
 
@@ -63,22 +62,22 @@ type player struct {
 	cell    *cell.Cell
 
 	now     int64 // milliseconds since 1970
-	lastRun int64 // likewise; 0 for none yet
-	unseen  int   // scheduling runs that are to see what was typed before it is looked at
-	waited  bool  // the script has, since what was typed last
+	lastRun int64 // the same; 0 for none yet
+	unseen  int   // number of scheduling runs that must see the last command before a capture
+	waited  bool  // the script has waited since the last command
 	alone   bool
-	step    int64 // what a command of a capture takes, in milliseconds
+	step    int64 // time that a command of a capture takes, in milliseconds
 	events  events
 	result  Result
-	// before are the files whose names say that they were printed before anything else.
+	// before holds the files whose names say that they were printed before the first line.
 	before map[string][]byte
 	// schedule1 is the text that the first scheduling run after enabled wrote to the file schedule.
 	schedule1 []byte
 	enabled   bool
 }
 
-// Run plays the case in a file system. The error joins all that is wrong with the case;
-// an error of Write ends it at once.
+// Run plays the case in a file system. The error joins all errors of the case; an error of Write
+// ends the run at once.
 func Run(fsys fs.FS, o Options) (*Result, error) {
 	if o.Zone == nil {
 		o.Zone = time.UTC
@@ -101,7 +100,7 @@ func Run(fsys fs.FS, o Options) (*Result, error) {
 	for i := range p.lines {
 		p.advance(p.table.at[i])
 		if p.lines[i].Kind == script.Wait && p.now > p.table.at[i] {
-			// We are late, but what is waited for needs its time.
+			// The clock is late, but the time to wait is fixed.
 			p.advance(p.now + p.lines[i].Duration())
 		}
 		p.step = p.patience(i)
@@ -128,7 +127,7 @@ func (p *player) patience(i int) int64 {
 	return min(max((p.table.at[i+1]-p.now)/int64(n), 0), jobTakes)
 }
 
-// inScript names the script in its errors.
+// inScript adds the name of the script to errors.
 func inScript(err error) error {
 	var all []error
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -143,11 +142,11 @@ func inScript(err error) error {
 	return err
 }
 
-// longest is how long a script may last, in milliseconds: each scheduling run of it is
+// longest is the maximum duration of a script in milliseconds, since each of its scheduling runs is
 // played.
 const longest = 7 * 24 * hour * 1000
 
-// prepare makes the cell as it was before the first line.
+// prepare sets up the cell before the first line.
 func (p *player) prepare() error {
 	cluster, err := p.in.cluster()
 	if err != nil {
@@ -155,7 +154,7 @@ func (p *player) prepare() error {
 	}
 	interval := cluster.Scheduler().ScheduleInterval.Milliseconds()
 	if interval <= 0 {
-		interval = 1000 // until the script changes it, see off
+		interval = 1000 // until the script changes it; see off
 	}
 	before, held := holding(p.lines)
 	p.table = makeTimetable(p.lines, p.known, held, interval, p.options.Zone)
@@ -169,7 +168,7 @@ func (p *player) prepare() error {
 	p.cell = cell.New(p.seconds(), cluster, cell.Options{Zone: p.options.Zone, PEs: environments(cluster), Up: p.in.hosts})
 	for _, host := range p.in.hosts {
 		if len(p.in.load[host]) == 0 {
-			continue // it never reports, so nothing makes it the last that was changed
+			continue // it never reports, so it is never the host with the latest change
 		}
 		if err := p.report(host); err != nil {
 			return err
@@ -192,7 +191,7 @@ func (p *player) prepare() error {
 	return nil
 }
 
-// printBefore keeps what is printed of the cell before anything has happened.
+// printBefore saves the output for the cell before the first line.
 func (p *player) printBefore() {
 	p.before = map[string][]byte{}
 	if len(p.known.files) == 0 {
@@ -210,13 +209,13 @@ func (p *player) printBefore() {
 	}
 }
 
-// insert has root type a command before a line, which nobody has recorded.
+// insert runs a command of root before a line. The recording lacks this command.
 func (p *player) insert(before int, command string) {
 	p.events.add(event{at: p.table.at[before], kind: typed, command: command})
 }
 
-// disableAsRecorded disables what was disabled at the first capture, where the script
-// never says so.
+// disableAsRecorded disables the queue instances that were disabled at the first capture, if the
+// script contains no command for it.
 func (p *player) disableAsRecorded() {
 	for i := range p.lines {
 		l := &p.lines[i]
@@ -232,7 +231,7 @@ func (p *player) disableAsRecorded() {
 	}
 }
 
-// at0 returns when the first line is typed.
+// at0 returns the time of the first line.
 func (t *timetable) at0() int64 {
 	if len(t.at) == 0 {
 		return epoch * 1000
@@ -242,7 +241,7 @@ func (t *timetable) at0() int64 {
 
 func (p *player) seconds() int64 { return p.now / 1000 }
 
-// report has a host report its load values.
+// report makes a host report its load values.
 func (p *player) report(host string) error {
 	a, err := p.cell.HostReport(p.seconds(), host, maps.Clone(p.in.load[host]))
 	if err != nil {
@@ -276,7 +275,7 @@ func (p *player) setUsage() error {
 	return nil
 }
 
-// play does what a line says. It is time for it.
+// play performs a line, at its time.
 func (p *player) play(i int) error {
 	l := &p.lines[i]
 	switch l.Kind {
@@ -312,7 +311,7 @@ func (p *player) play(i int) error {
 	return nil
 }
 
-// answer notes our answer, and in what it differs.
+// answer records the simulation's answer, and its differences from the recorded one.
 func (p *player) answer(l *script.Line, recorded, lines []string) {
 	l.Answer = lines
 	if len(recorded) == 0 || strings.Join(recorded, "\n") == strings.Join(lines, "\n") {
@@ -322,8 +321,7 @@ func (p *player) answer(l *script.Line, recorded, lines []string) {
 		l.Number, l.Command, strings.Join(recorded, "\n\t"), strings.Join(lines, "\n\t")))
 }
 
-// playAlone captures what became of a job that has the cluster for itself, and takes it
-// away.
+// playAlone captures the result of a job that runs alone in the cluster, and deletes the job.
 func (p *player) playAlone(l *script.Line) error {
 	p.settle(true)
 	name := jobName(l.Command)
@@ -335,34 +333,34 @@ func (p *player) playAlone(l *script.Line) error {
 	}
 	a := p.cell.Delete(p.seconds(), root, cell.DeleteRequest{Users: []string{"*"}, Force: true})
 	p.follow(a.Actions)
-	// What was typed later must come later.
+	// Later lines move to later times.
 	for i := range p.table.at {
 		p.table.at[i] = max(p.table.at[i], p.now)
 	}
 	return nil
 }
 
-// enough scheduling runs have seen what was typed, and what the first of them has started,
-// where a script looks at once.
+// enough is the number of scheduling runs before a capture without a wait: they have seen the last
+// command, and the changes of the first of them.
 const enough = 2
 
-// capture prints the state. A scheduling run has seen what was typed by then, and some
-// have where the script has not waited for it.
+// capture prints the state. Before that, a scheduling run has seen the last command; several have
+// if the script has not waited.
 func (p *player) capture(step string) error {
 	_, known := p.known.captured[step]
 	p.settle(known || p.waited)
 	return p.print(step)
 }
 
-// settle waits until scheduling runs have seen what was typed; one of them is enough
-// where time has passed.
+// settle waits until scheduling runs have seen the last command; one run is sufficient if time has
+// passed.
 func (p *player) settle(waited bool) {
 	for !p.off() && p.unseen > 0 && (!waited || p.unseen >= enough) {
 		p.advance(p.table.nextRun(p.now, p.lastRun))
 	}
 }
 
-// advance lets time pass until a moment, in milliseconds.
+// advance advances the clock to a time in milliseconds, and applies the events until then.
 func (p *player) advance(to int64) {
 	for {
 		run := p.table.nextRun(max(p.now, p.lastRun), p.lastRun)
@@ -386,7 +384,7 @@ func (p *player) advance(to int64) {
 // off reports whether there are no scheduling runs at all (sched_conf(5), schedule_interval).
 func (p *player) off() bool { return p.cell.Cluster().Scheduler().ScheduleInterval == 0 }
 
-// schedule returns a scheduling run.
+// schedule performs a scheduling run.
 func (p *player) schedule() []cell.Immediate {
 	p.lastRun, p.unseen = p.now, max(p.unseen-1, 0)
 	r := p.cell.Schedule(p.seconds())
@@ -400,7 +398,7 @@ func (p *player) schedule() []cell.Immediate {
 	return r.Immediate
 }
 
-// follow does what the execution hosts are told to do.
+// follow performs the actions for the execution hosts.
 func (p *player) follow(actions []cell.Action) {
 	for _, a := range actions {
 		t := a.Task
@@ -450,7 +448,7 @@ func usedBy(args []string) tickets.Amounts {
 	return used
 }
 
-// happen applies the events that happen by themselves.
+// happen applies an event that is not a line of the script.
 func (p *player) happen(e event) {
 	switch e.kind {
 	case typed:
@@ -458,10 +456,10 @@ func (p *player) happen(e event) {
 			p.unseen = enough
 		}
 	case reported:
-		// The host is there: it has reported before.
+		// The host exists: it has reported before.
 		_ = p.report(e.command)
 	case confirmed:
-		// A task that is gone has nothing to confirm.
+		// A task that was removed needs no confirmation.
 		_ = p.cell.TaskStarted(p.seconds(), e.job, e.task, e.attempt)
 	case ended:
 		if a, err := p.cell.TaskEnded(p.seconds(), e.job, e.task, e.attempt, cell.End{Used: e.used}); err == nil {
@@ -470,7 +468,7 @@ func (p *player) happen(e event) {
 	}
 }
 
-// event is something that happens at a time.
+// event is an event at a given time.
 type event struct {
 	at      int64 // milliseconds since 1970
 	order   int
@@ -478,7 +476,7 @@ type event struct {
 	job     uint32
 	task    uint32
 	attempt int
-	command string // that is typed, or the host that reports
+	command string // command to run, or the host that reports
 	used    tickets.Amounts
 }
 
@@ -491,7 +489,7 @@ const (
 	reported
 )
 
-// events is a heap, what comes next at the top.
+// events is a heap with the next event at the top.
 type events struct {
 	list []event
 	n    int

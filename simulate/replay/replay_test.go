@@ -37,8 +37,8 @@ func files2(parts ...string) fstest.MapFS {
 	return fsys
 }
 
-// Equal cases print the same, byte for byte, and answer as the original did. What the
-// original says of a file that is not there we say in other words.
+// Playing a case twice prints the same bytes, and the answers are the original's. Only the error
+// for a missing file has different words.
 func TestRecordedCases(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(golden, "*"))
 	if err != nil || len(dirs) == 0 {
@@ -68,7 +68,8 @@ func TestRecordedCases(t *testing.T) {
 				dated++
 			}
 			for _, d := range result.Differences {
-				// Of parallel jobs on several simulated hosts the original says that they were deleted.
+				// For parallel jobs on several simulated hosts the original reports that they were
+				// deleted.
 				if !strings.Contains(d, "qconf -Arqs") && !strings.Contains(d, "forced the deletion") {
 					t.Error(d)
 				}
@@ -80,7 +81,7 @@ func TestRecordedCases(t *testing.T) {
 	}
 }
 
-// All of a script that cannot be played is said, and nothing is printed.
+// Run reports all errors of a script that cannot be played, and prints nothing.
 func TestRunRefuses(t *testing.T) {
 	queue := []string{"input/queues/q", "qname q\nhostlist n1\n"}
 	for sentence, c := range map[string]struct {
@@ -169,7 +170,7 @@ func TestHolding(t *testing.T) {
 	}
 }
 
-// submitted is a script with two jobs, of which the second waits.
+// submitted is a script with two jobs, of which the second stays pending.
 const submitted = "a: qsub x\n   -> Your job 1 (\"x\") has been submitted\na: qsub y\n   -> Your job 2 (\"y\") has been submitted\n# wait 5 s\n# capture output/c\n"
 
 func TestTimetable(t *testing.T) {
@@ -226,7 +227,7 @@ func TestFilesAreAFileSystem(t *testing.T) {
 	}
 }
 
-// Whatever a script says, it is played or refused.
+// Every script is played or refused.
 func FuzzRun(f *testing.F) {
 	for _, text := range []string{
 		submitted, "a: qsub -b y -N n -t 1-3 -pe p 2 /bin/sleep 5\na: qsub -now y x\n# wait 9 s\nroot: qmod -d q\nroot: qdel -f 1\nroot: qalter -p 9 2\n# capture output/c\n",

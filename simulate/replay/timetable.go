@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/simulate/script"
 )
 
-// What a line of a script takes where nothing else is known, in milliseconds: a capture
-// the longer, the more jobs there are.
+// The duration of a line of a script if nothing else is known, in milliseconds. The duration of a
+// capture grows with the number of jobs.
 const (
 	commandTakes = 150
 	captureTakes = 1000
@@ -20,35 +20,35 @@ const (
 	loadTakes    = 2500
 )
 
-// loadArrives is how long it takes until a host has reported a load value that changes.
+// loadArrives is the delay, in milliseconds, until a host has reported a changed load value.
 const loadArrives = 3500
 
-// runsAt is when in its second a scheduling run takes place, in milliseconds.
+// runsAt is the time of a scheduling run within its second, in milliseconds.
 const runsAt = 500
 
-// timetable says when what happens, in milliseconds since 1970.
+// timetable holds the times of lines and scheduling runs, in milliseconds since 1970.
 type timetable struct {
-	at       []int64 // when each line begins
-	runs     []int64 // scheduling runs that are known about, ascending
+	at       []int64 // start of each line
+	runs     []int64 // known scheduling runs, ascending
 	interval int64
 }
 
-// span is when something may have happened. The ends belong to it.
+// span is the interval in which an event may have happened, including both ends.
 type span struct{ from, to int64 }
 
 var always = span{math.MinInt64 / 4, math.MaxInt64 / 4}
 
 func (s span) and(o span) span { return span{max(s.from, o.from), min(s.to, o.to)} }
 
-// within returns a second, in milliseconds.
+// within returns the span of a second, in milliseconds.
 func within(second int64) span { return span{second * 1000, second*1000 + 999} }
 
-// epoch is the time at which a case begins of which nothing is known.
+// epoch is the start time of a case without any known time.
 const epoch = 1767225600 // the first of January 2026, UTC
 
 const hour = 3600
 
-// makeTimetable finds times for all lines which agree with what is known.
+// makeTimetable finds times for all lines that agree with the known facts.
 func makeTimetable(lines []script.Line, e *evidence, held []bool, interval int64, zone *time.Location) *timetable {
 	t := &timetable{at: make([]int64, len(lines)), interval: interval}
 	for _, r := range e.runs {
@@ -63,8 +63,8 @@ func makeTimetable(lines []script.Line, e *evidence, held []bool, interval int64
 	for i := len(lines) - 1; i >= 0; i-- {
 		latest[i] = min(latest[i+1]-lines[i].Duration(), known[i].to)
 	}
-	// A job that was started by a run was submitted after the run before it, unless it
-	// had to wait for anything; then a later line knows it better.
+	// A job that a run has started was submitted after the previous run, unless the job had to wait
+	// for something; a later line then limits its time.
 	for i := range lines {
 		if s, ok := e.started[jobOf(&lines[i])]; ok && !held[i] {
 			known[i].from = max(known[i].from, min(latest[i], t.before(s*1000+runsAt)+1))
@@ -79,7 +79,7 @@ func makeTimetable(lines []script.Line, e *evidence, held []bool, interval int64
 		if isSubmission(&lines[i]) {
 			jobs++
 		}
-		// Of what contradicts each other, time that passes is believed.
+		// If facts contradict each other, times that only move forward take precedence.
 		earliest := known[i].from
 		if i > 0 {
 			earliest = max(earliest, t.at[i-1]+lines[i-1].Duration())
@@ -105,12 +105,12 @@ func takes(l *script.Line, jobs int) int64 {
 	return 0
 }
 
-// beginning returns when the first line may have been typed.
+// beginning returns the possible time of the first line.
 func (t *timetable) beginning(lines []script.Line, known []span, latest []int64, zone *time.Location) int64 {
 	at, passed, jobs := always.to, int64(0), 0
 	for i := range lines {
 		if latest[i] < always.to/2 {
-			// Of a second that a comment names, its beginning.
+			// For a second that a comment names, its beginning.
 			begin := latest[i]
 			if lines[i].Kind == script.Clock || lines[i].Kind == script.Reservation {
 				begin = min(begin, known[i].from)
@@ -125,8 +125,8 @@ func (t *timetable) beginning(lines []script.Line, known []span, latest []int64,
 	if at < always.to {
 		return at
 	}
-	// What is typed with a date is typed before it, but not long before, unless the date is
-	// meant to be over.
+	// A command with a date is run before that date, but not long before, unless the date is meant
+	// to be in the past.
 	past := always.to
 	for i := range lines {
 		if date, ok := dateOption(lines[i].Command, zone); ok && date >= epoch {
@@ -144,7 +144,7 @@ func (t *timetable) beginning(lines []script.Line, known []span, latest []int64,
 	return epoch * 1000
 }
 
-// before returns when the scheduling run was that came before one.
+// before returns the time of the scheduling run before another one.
 func (t *timetable) before(run int64) int64 {
 	i, _ := slices.BinarySearch(t.runs, run)
 	if i > 0 && t.runs[i-1] > run-t.interval {
@@ -153,7 +153,7 @@ func (t *timetable) before(run int64) int64 {
 	return run - t.interval
 }
 
-// known returns when a line may have been typed.
+// known returns the interval in which a line may have been run.
 func (t *timetable) known(lines []script.Line, i int, e *evidence, held []bool, zone *time.Location) span {
 	l := &lines[i]
 	s := always
@@ -190,8 +190,8 @@ func (t *timetable) known(lines []script.Line, i int, e *evidence, held []bool, 
 	return s
 }
 
-// firstStart returns when the first of the jobs was started that an enabling of queues has
-// let go.
+// firstStart returns the time at which the first of the jobs released by an enable command was
+// started.
 func firstStart(lines []script.Line, enable int, e *evidence, held []bool) (at int64, ok bool) {
 	for i := enable - 1; i >= 0 && !isEnable(&lines[i]); i-- {
 		if s, known := e.started[jobOf(&lines[i])]; known && held[i] && (!ok || s < at) {
@@ -201,7 +201,7 @@ func firstStart(lines []script.Line, enable int, e *evidence, held []bool) (at i
 	return at, ok
 }
 
-// nextRun returns the first scheduling run after a time. last is when the last one was.
+// nextRun returns the first scheduling run after a time. last is the time of the previous run.
 func (t *timetable) nextRun(after, last int64) int64 {
 	i, _ := slices.BinarySearch(t.runs, after+1)
 	next := always.to
@@ -210,7 +210,7 @@ func (t *timetable) nextRun(after, last int64) int64 {
 	}
 	regular := last + t.interval
 	if last == 0 {
-		// The first of all: in step with those that are known.
+		// The first run is in phase with the known ones.
 		regular = after - after%1000 + runsAt
 		if next < always.to {
 			regular = next - (next-after-1)/t.interval*t.interval
@@ -227,7 +227,8 @@ func (t *timetable) nextRun(after, last int64) int64 {
 
 var submittedID = lazyregexp.New(`^Your (?:immediate )?job(?:-array)? (\d+)`)
 
-// jobOf returns the number of the job that a line has submitted, as was answered; 0 for none.
+// jobOf returns the number of the job that a line has submitted, according to its answer; 0 for
+// none.
 func jobOf(l *script.Line) int {
 	for _, a := range l.Answer {
 		if m := submittedID().FindStringSubmatch(a); m != nil {
@@ -245,7 +246,7 @@ func isEnable(l *script.Line) bool {
 
 var startOption = lazyregexp.New(` -(?:a|dl) (\d{12}(?:\.\d\d)?)(?: |$)`)
 
-// dateOption returns the first date with a century in a command.
+// dateOption returns the first date in a command that has a century.
 func dateOption(command string, zone *time.Location) (int64, bool) {
 	m := startOption().FindStringSubmatch(command)
 	if m == nil {

@@ -13,7 +13,7 @@ import (
 type pastUsage struct {
 	user, project string // one of them may be empty
 	amounts       tickets.Amounts
-	age           int64 // seconds since it was decayed last; -1 for never
+	age           int64 // seconds since the last decay; -1 for never
 }
 
 var (
@@ -27,8 +27,8 @@ var (
 //	user bob cpu=500 (without project), in project p1 cpu=2000
 //	project p1 cpu=3000, project p2 cpu=700
 //
-// A line with a colon at its end is a title; halftime and where seconds stand is known
-// otherwise.
+// It ignores a line that ends with a colon. halftime comes from the configuration, and the time of
+// the stamps from the output.
 func readUsage(text string) ([]pastUsage, error) {
 	var all []pastUsage
 	number := 0

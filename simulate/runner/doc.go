@@ -1,25 +1,25 @@
-// Package runner has a cell run jobs with a clock of its own: a configuration, jobs that
-// say when they are submitted and for how long they run, and nothing else. What a job
-// does, what a host reports and what time it is are not looked at.
+// Package runner simulates a cell that runs jobs, with a simulated clock. Its input is a
+// configuration, and jobs with their submission times and run times. It does not use commands of
+// jobs, load of real hosts or the real time.
 //
 // Other projects should not import this package: it may change at any time.
 //
 // # The clock
 //
-// It jumps from event to event: submissions, ends of jobs, start times, calendars,
-// advance reservations. Scheduling runs take place at the multiples of schedule_interval
-// (sched_conf(5)) after the start, and flush_submit_sec and flush_finish_sec after
-// events, if anything has happened since the last one. As long as load adjustments keep
-// queues closed to jobs that wait, they take place at each interval.
+// The clock jumps from event to event: submissions, ends of jobs, start times, calendars, advance
+// reservations. Scheduling runs take place at multiples of schedule_interval (sched_conf(5)) after
+// the start, and flush_submit_sec and flush_finish_sec after events, if anything has happened since
+// the last run. While load adjustments keep queues closed to pending jobs, a run takes place at
+// each interval.
 //
-// A task runs for as long as its job says, or until the smallest of the run time limits
-// that it was started with. It uses a second of processor time per slot and second.
+// A task runs for its job's run time, or until the smallest of the run time limits with which it
+// was started. It uses one second of CPU time per slot and second.
 //
 // # Hosts
 //
-// Each host that a queue names is up, and reports no load on as many processors as the
-// largest of its queue instances has slots; and what the caller says beyond that.
+// Each host that a queue names is up. It reports no load, and as many processors as its largest
+// queue instance has slots; the caller may add load values.
 //
-// The package is pure: equal jobs give equal results, byte for byte. It is for one
-// goroutine at a time.
+// The package does no I/O: equal input gives equal results, byte for byte. It is for one goroutine
+// at a time.
 package runner

@@ -6,17 +6,17 @@ import (
 	"github.com/execd-project/execd/cell"
 )
 
-// end is when a task ends.
+// end is the end of a running task.
 type end struct {
-	at        int64 // never for one that nothing ends
+	at        int64 // seconds since 1970; never if nothing ends the task
 	job, task uint32
 	attempt   int
-	record    int   // of the result
+	record    int   // index in the result
 	started   int64 // seconds since 1970
-	left      int64 // of a task that is suspended, until its end
+	left      int64 // seconds until the end of a suspended task
 }
 
-// ends is a heap, the next one at the top.
+// ends is a heap with the next end at the top.
 type ends []end
 
 func (e ends) next() int64 {
@@ -26,7 +26,7 @@ func (e ends) next() int64 {
 	return e[0].at
 }
 
-// find returns the place of a task, -1 if it does not run.
+// find returns the index of a task, -1 if it is not running.
 func (e ends) find(t *cell.Task) int {
 	for i := range e {
 		if e[i].job == t.Job.ID() && e[i].task == t.Number && e[i].attempt == t.Restarts {

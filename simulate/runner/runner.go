@@ -19,20 +19,19 @@ import (
 	"github.com/execd-project/execd/simulate/workload"
 )
 
-// Options are settings that are in neither the configuration nor the jobs. The zero value is
-// usable.
+// Options are settings in addition to the configuration and the jobs. The zero value is usable.
 type Options struct {
 	Start int64          // of the simulation, in seconds since 1970
-	Until int64          // seconds after the start at which it ends; 0 for when nothing is left to happen
+	Until int64          // end in seconds after the start; 0 to continue until nothing more can happen
 	Zone  *time.Location // of calendars; UTC if it is nil
 	// Load holds load values, by host and attribute, in addition to the values that all hosts
 	// report.
 	Load map[string]map[string]string
-	// Progress, where it is set, is called now and then.
+	// Progress, if set, is called repeatedly.
 	Progress func(p Progress)
 }
 
-// Progress is how far a simulation has come.
+// Progress is the progress of a simulation.
 type Progress struct {
 	Now                          int64 // seconds after the start
 	Submitted, Running, Finished int   // jobs, tasks and tasks
@@ -44,8 +43,8 @@ type Progress struct {
 type Task struct {
 	Job    uint32
 	Number uint32 // of the task; 0 for a job that is not an array job
-	Line   int    // of the file that the job comes from
-	Trace  int64  // the number that the job has in a trace; 0 in a file of jobs
+	Line   int    // line of the job in its file
+	Trace  int64  // the job's number in a trace; 0 in a file of jobs
 	Name   string
 	User   string
 	// Project is empty for none.
@@ -54,25 +53,25 @@ type Task struct {
 	Start   int64 // -1 for never
 	End     int64 // -1 if it did not end in time
 	PE      string
-	Slots   int     // those that were asked for at least, if it never started
-	Grants  []Grant // the master first
+	Slots   int     // the least number that the job requested, if it never started
+	Grants  []Grant // the master's first
 
-	Priority priority.Priority // when it started
+	Priority priority.Priority // at the start
 	Tickets  tickets.Tickets
 
-	// Waiting is how many tasks of the job never started, where this stands for them, and
-	// Reasons are why, as far as the last scheduling run knew.
+	// Waiting is the number of tasks of the job that never started, if this entry stands for them.
+	// Reasons says why, as known to the last scheduling run.
 	Waiting int
 	Reasons []string
 }
 
-// Grant is slots of a queue instance.
+// Grant is a number of slots of a queue instance.
 type Grant struct {
 	Instance, Queue, Host string
 	Slots                 int
 }
 
-// Refused is a job that was not accepted.
+// Refused is a job that the cell has refused.
 type Refused struct {
 	Line  int
 	Trace int64
@@ -84,19 +83,19 @@ type Refused struct {
 type Result struct {
 	Tasks   []Task // by job and task
 	Refused []Refused
-	End     int64          // when it ended, in seconds after the start
+	End     int64          // seconds after the start at which the simulation ended
 	Runs    int            // of the scheduler
 	Slots   map[string]int // of each cluster queue
-	// Problems are contradictions of the configuration, and decisions that could not be
-	// followed.
+	// Problems lists contradictions of the configuration, and decisions that could not be carried
+	// out.
 	Problems []error
 }
 
-// ErrNoQueues says that there is nowhere to run anything.
+// ErrNoQueues is the error for a configuration without queue instances.
 var ErrNoQueues = errors.New("cannot simulate: no queue of the configuration has a host")
 
-// Run runs jobs, which come in the order in which they are submitted. An error of the
-// jobs ends it.
+// Run simulates the jobs, which must be in the order of submission. It ends at the first error of
+// the jobs.
 func Run(cluster *qconf.Cluster, jobs iter.Seq2[workload.Job, error], o Options) (*Result, error) {
 	if o.Zone == nil {
 		o.Zone = time.UTC
@@ -132,7 +131,7 @@ func Run(cluster *qconf.Cluster, jobs iter.Seq2[workload.Job, error], o Options)
 
 const never = math.MaxInt64
 
-// simulation is one in progress. Its times are seconds since 1970.
+// simulation is the state of a running simulation. Its times are seconds since 1970.
 type simulation struct {
 	options  Options
 	conf     *qconf.SchedulerConfig
@@ -141,33 +140,33 @@ type simulation struct {
 	interval int64
 	off      bool            // there are no scheduling runs
 	next     int64           // the next scheduling run
-	told     map[string]bool // problems
+	told     map[string]bool // problems already reported
 	ends     ends
 	known    map[uint32]*workload.Job // by the number of the job in the cell
 	order    []uint32
-	// ordinary are the jobs that wait for nothing but a place, and waiting how many of them
-	// there are of each category.
+	// ordinary are the pending jobs that only wait for free resources. waiting counts them by
+	// category.
 	ordinary map[uint32]*scheduler.Category
 	waiting  map[*scheduler.Category]int
 	running  int
 	finished int
 	shares   bool // usage of running tasks matters
-	// lastUsage is when usage was reported last.
+	// lastUsage is the time of the last usage report.
 	lastUsage  int64
 	lastStart  int64
-	lastChange int64 // a submission, start or end
-	runs       int   // of the scheduler until then
+	lastChange int64 // time of the last submission, start or end
+	runs       int   // number of scheduling runs until then
 	result     Result
 }
 
-// usageInterval is how often usage of running tasks is reported, in seconds.
+// usageInterval is the interval, in seconds, at which the usage of running tasks is reported.
 const usageInterval = 600
 
-// patience is how long jobs may wait when nothing else is left to happen, in seconds:
-// each calendar has turned by then.
+// patience is the time, in seconds, that jobs may stay pending when no other event is left: each
+// calendar has completed its cycle by then.
 const patience = 400 * 24 * 3600
 
-// progressEvents is after how many events Progress is called: where many jobs wait, an
+// progressEvents is the number of events between calls of Progress. With many pending jobs, an
 // event can take a hundredth of a second.
 const progressEvents = 1 << 7
 
@@ -217,7 +216,7 @@ func (s *simulation) run(pull func() (workload.Job, error, bool)) error {
 	}
 }
 
-// change notes that something has happened to a job.
+// change records that a job has changed.
 func (s *simulation) change() { s.lastChange, s.runs = s.now, s.result.Runs }
 
 func (s *simulation) progress() Progress {
@@ -226,7 +225,7 @@ func (s *simulation) progress() Progress {
 	}
 }
 
-// wake has the scheduler run at a time, or at the next interval after that.
+// wake requests a scheduling run at a time, or at the next interval after that.
 func (s *simulation) wake(at int64) {
 	since := at - s.options.Start
 	regular := at
@@ -236,14 +235,14 @@ func (s *simulation) wake(at int64) {
 	s.runAt(regular)
 }
 
-// runAt has the scheduler run at a time at the latest.
+// runAt requests a scheduling run at a time at the latest.
 func (s *simulation) runAt(at int64) {
 	if !s.off {
 		s.next = min(s.next, at)
 	}
 }
 
-// flush has the scheduler run a time after now, where that is configured.
+// flush requests a scheduling run after a delay, if the configuration has one.
 func (s *simulation) flush(after time.Duration) {
 	if after > 0 {
 		s.runAt(s.now + int64(after/time.Second))
@@ -270,9 +269,8 @@ func (s *simulation) submit(j workload.Job) {
 	s.flush(s.conf.FlushSubmit)
 }
 
-// hopeless reports whether a job that has just been submitted cannot start before
-// anything else happens: one like it waits that could not start in the last scheduling
-// run, and nothing has happened since.
+// hopeless reports whether a new job cannot start before another event: a similar job is pending
+// that could not start in the last scheduling run, and nothing has happened since.
 func (s *simulation) hopeless(id uint32, j *workload.Job) bool {
 	r := j.Request
 	if r.Array != nil || r.Hold || r.Immediate || r.Reservation != 0 || r.Reserve || r.TaskLimit > 0 || s.conf.MaxUJobs > 0 ||
@@ -293,7 +291,7 @@ func (s *simulation) schedule() {
 	}
 	r := s.cell.Schedule(s.now)
 	for _, p := range r.Problems {
-		// A run may find what the one before has found.
+		// A run may find the same problem as the previous one.
 		if text := p.Error(); !s.told[text] {
 			s.told[text] = true
 			s.result.Problems = append(s.result.Problems, p)
@@ -314,12 +312,12 @@ func (s *simulation) schedule() {
 	}
 }
 
-// reopening reports whether what load adjustments keep closed opens as time goes by.
+// reopening reports whether a queue that load adjustments keep closed opens as time passes.
 func (s *simulation) reopening(d *scheduler.Decisions) bool {
 	return len(s.conf.JobLoadAdjustments) > 0 && s.now-s.lastStart <= int64(s.conf.LoadAdjustmentDecayTime/time.Second) && d.Overloaded()
 }
 
-// follow does what execution hosts are told to do.
+// follow performs the actions for the execution hosts.
 func (s *simulation) follow(actions []cell.Action, d *scheduler.Decisions) {
 	starts := 0
 	for _, a := range actions {
@@ -347,7 +345,7 @@ func (s *simulation) follow(actions []cell.Action, d *scheduler.Decisions) {
 	}
 }
 
-// started has a task run, and notes it.
+// started starts a task, and records it.
 func (s *simulation) started(t *cell.Task, start *scheduler.Start) {
 	id := t.Job.ID()
 	if category := s.ordinary[id]; category != nil {
@@ -356,7 +354,7 @@ func (s *simulation) started(t *cell.Task, start *scheduler.Start) {
 		}
 		delete(s.ordinary, id)
 	}
-	// It has been started a moment ago, so it can be confirmed.
+	// The task has just been started, so it can be confirmed.
 	_ = s.cell.TaskStarted(s.now, id, t.Number, t.Restarts)
 	s.running++
 	record := s.record(t.Job)
@@ -392,7 +390,7 @@ func (s *simulation) started(t *cell.Task, start *scheduler.Start) {
 	heap.Push(&s.ends, e)
 }
 
-// record returns the record of a job that has not started.
+// record returns the result of a job that has not started.
 func (s *simulation) record(j *cell.Job) Task {
 	w := s.known[j.ID()]
 	return Task{
@@ -424,26 +422,26 @@ func (s *simulation) end(e end) error {
 	if s.cell.Job(e.job) == nil {
 		delete(s.known, e.job)
 	}
-	// Where nobody waits, a run decides nothing.
+	// Without pending jobs, a run decides nothing.
 	if s.shares || s.cell.State().Pending() > 0 {
 		s.flush(s.conf.FlushFinish)
 	}
 	return nil
 }
 
-// reportUsage reports what running tasks have used so far.
+// reportUsage reports the usage of running tasks so far.
 func (s *simulation) reportUsage() {
 	s.lastUsage = s.now
 	for i := range s.ends {
 		e := &s.ends[i]
 		var used tickets.Amounts
 		used[tickets.CPU] = float64(s.now-e.started) * float64(s.result.Tasks[e.record].Slots)
-		// A task that has been killed has nothing to report.
+		// A task that was killed has no usage to report.
 		_ = s.cell.UsageReport(s.now, e.job, e.task, used)
 	}
 }
 
-// suspend stops the clock of a task.
+// suspend stops the run time of a task.
 func (s *simulation) suspend(t *cell.Task) {
 	if i := s.ends.find(t); i >= 0 && s.ends[i].at != never {
 		s.ends[i].left, s.ends[i].at = s.ends[i].at-s.now, never
@@ -451,7 +449,7 @@ func (s *simulation) suspend(t *cell.Task) {
 	}
 }
 
-// resume lets it go on.
+// resume continues it.
 func (s *simulation) resume(t *cell.Task) {
 	if i := s.ends.find(t); i >= 0 && s.ends[i].left > 0 {
 		s.ends[i].at, s.ends[i].left = s.now+s.ends[i].left, 0
@@ -459,10 +457,10 @@ func (s *simulation) resume(t *cell.Task) {
 	}
 }
 
-// reportLoad has all hosts report.
+// reportLoad makes all hosts report their load.
 func (s *simulation) reportLoad() error {
 	m := s.cell.Model()
-	// Names that mean the same host are the same before the first dot.
+	// Two names mean the same host if they are equal up to the first dot.
 	named := map[string][]string{}
 	for _, host := range slices.Sorted(maps.Keys(s.options.Load)) {
 		named[qconf.ShortName(strings.ToLower(host))] = append(named[qconf.ShortName(strings.ToLower(host))], host)
@@ -495,7 +493,7 @@ func (s *simulation) reportLoad() error {
 	return nil
 }
 
-// finish notes what has not started, and puts everything in order.
+// finish records the jobs that have not started, and sorts the result.
 func (s *simulation) finish() {
 	s.result.End, s.result.Runs = s.lastChange-s.options.Start, s.runs
 	m := s.cell.Model()

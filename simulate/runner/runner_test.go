@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// cluster is a configuration of files, by their names.
+// cluster returns a configuration from files by name.
 func cluster(t *testing.T, files map[string]string) *qconf.Cluster {
 	t.Helper()
 	fsys := fstest.MapFS{}
@@ -33,7 +33,7 @@ func cluster(t *testing.T, files map[string]string) *qconf.Cluster {
 
 const conf = "schedule_interval 0:0:10\njob_load_adjustments NONE\nweight_waiting_time 0\n"
 
-// simulateLines runs the jobs of a text.
+// simulateLines simulates the jobs of a text.
 func simulateLines(t *testing.T, c *qconf.Cluster, text string, o Options) *Result {
 	t.Helper()
 	jobs, err := workload.Read(submit.File{Name: "jobs", Text: []byte(text)}, workload.Options{User: "user"})
@@ -57,7 +57,7 @@ func sequence(jobs []workload.Job) func(func(workload.Job, error) bool) {
 	}
 }
 
-// lines are the tasks, one in a line: when and where.
+// lines returns the tasks, one per line: when and where they ran.
 func lines(r *Result) []string {
 	var all []string
 	for _, t := range r.Tasks {
@@ -180,7 +180,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// trace is a machine and what was submitted to it.
+// trace returns the jobs of a generated trace.
 func trace(t testing.TB, jobs int) []workload.Job {
 	h, records := swfgen.Generate(swfgen.Options{Seed: 7, Jobs: jobs, Processors: 64, Load: 1.1, Users: 20})
 	reader, err := swf.NewReader("trace", bytes.NewReader(swfgen.Text(h, records)))
@@ -199,8 +199,7 @@ var machine = map[string]string{
 	"sched_conf": conf + "weight_tickets_functional 1000\nweight_ticket 1\n",
 }
 
-// Equal input gives equal results, and at no time are there more slots in use than there
-// are.
+// Equal input gives equal results, and the slots in use never exceed the available ones.
 func TestTrace(t *testing.T) {
 	jobs := trace(t, 500)
 	var results []*Result
@@ -237,7 +236,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// With a schedule_interval of 0 there are no scheduling runs, whatever is flushed.
+// With a schedule_interval of 0 there are no scheduling runs, even with flush settings.
 func TestSwitchedOff(t *testing.T) {
 	off := cluster(t, map[string]string{"queues/q": "qname q\nhostlist n1\n", "sched_conf": "schedule_interval 0:0:0\nflush_submit_sec 1\n"})
 	r := simulateLines(t, off, "run=100 qsub -N a -b y x\n@5 run=100 qsub -N b -now y -b y x\n", Options{})

@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// Summary is a result in numbers.
+// Summary summarizes a result in numbers.
 type Summary struct {
 	Duration int64        `json:"duration"` // of the simulation, in seconds
 	Runs     int          `json:"runs"`     // of the scheduler
-	Started  int          `json:"started"`  // tasks
+	Started  int          `json:"started"`  // number of tasks
 	Finished int          `json:"finished"`
-	Waiting  int          `json:"waiting"` // tasks that never started
-	Refused  int          `json:"refused"` // jobs
-	Wait     Distribution `json:"wait"`    // of tasks that started: seconds from the submission of their job
-	// Slowdown is by how much longer tasks that ended took than they ran, where no run
-	// time counts as less than ten seconds: (wait + run) / max(run, 10), but 1 at least.
+	Waiting  int          `json:"waiting"` // number of tasks that never started
+	Refused  int          `json:"refused"` // number of jobs
+	Wait     Distribution `json:"wait"`    // seconds from the submission of the job, for tasks that started
+	// Slowdown is the bounded slowdown of tasks that ended: (wait + run) / max(run, 10), but at
+	// least 1. Times are in seconds; run times below ten seconds count as ten.
 	Slowdown Distribution `json:"boundedSlowdown"`
 	Users    []Use        `json:"users"`
-	Projects []Use        `json:"projects"` // without the tasks that have none
+	Projects []Use        `json:"projects"` // without tasks of no project
 	Queues   []Use        `json:"queues"`
 	Total    Use          `json:"total"`
 }
 
-// Distribution is how numbers are spread.
+// Distribution describes the distribution of a list of numbers.
 type Distribution struct {
 	Mean         float64 `json:"mean"`
 	Median       float64 `json:"median"`
@@ -35,12 +35,12 @@ type Distribution struct {
 // Use is the usage of a user, a project or a queue.
 type Use struct {
 	Name  string `json:"name"`
-	Tasks int    `json:"tasks"` // that started
-	// SlotSeconds is for how long slots were in use. Of suspended tasks they are, too.
+	Tasks int    `json:"tasks"` // number of tasks that started
+	// SlotSeconds is the number of slots in use times seconds, including suspended tasks.
 	SlotSeconds float64 `json:"slotSeconds"`
-	// Slots is how many there are: of the queue, or of the whole cluster.
+	// Slots is the number of slots of the queue, or of the whole cluster.
 	Slots int `json:"slots"`
-	// Utilization is SlotSeconds of what Slots offer in the time of the simulation, 0 to 1.
+	// Utilization is SlotSeconds divided by Slots times the duration of the simulation, 0 to 1.
 	Utilization float64 `json:"utilization"`
 	// Wait is the mean wait of the tasks, in seconds.
 	Wait float64 `json:"wait"`
@@ -48,10 +48,10 @@ type Use struct {
 	waits float64
 }
 
-// bound is the run time in seconds below which slowdowns mean nothing.
+// bound is the run time in seconds below which a slowdown is not meaningful.
 const bound = 10
 
-// Summary sums up a result.
+// Summary summarizes the result.
 func (r *Result) Summary() *Summary {
 	s := &Summary{Duration: r.End, Runs: r.Runs, Refused: len(r.Refused), Total: Use{Name: "total"}}
 	var waits, slowdowns []float64
@@ -140,8 +140,9 @@ func sorted(of map[string]*Use, slots int, duration int64) []Use {
 	return list
 }
 
-// distribution describes numbers; it is all 0 without any. The median and the percentile
-// are numbers of the list: the smallest that so many are not above.
+// distribution computes the distribution of a list; all fields are 0 for an empty list. The median
+// and the percentile are elements of the list: the smallest one that is not below the given share
+// of the list.
 func distribution(list []float64) Distribution {
 	if len(list) == 0 {
 		return Distribution{}

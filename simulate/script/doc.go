@@ -1,6 +1,5 @@
-// Package script reads jobs.txt, the script of a recorded case: who typed what, what
-// was answered, how long was waited, which load values changed, and when the state was
-// printed.
+// Package script reads jobs.txt, the script of a recorded case: the commands with their users and
+// answers, waiting times, changes of load values, and the captures of the state.
 //
 // Other projects should not import this package: it may change at any time.
 //
@@ -11,8 +10,8 @@
 //	root: qmod -e '*'   (all queues had been disabled with qmod -d '*' before submission)
 //	# capture output/final
 //
-// What stands in parentheses behind a command, after three blanks, is a remark. Other
-// comments speak of the clock, which a recording does not have otherwise:
+// Parentheses after a command, separated by three blanks, contain a remark. Other comments give
+// times, which a recording lacks otherwise:
 //
 //	# T0 = 1795213167 (epoch seconds, UTC); deadline = T0+1000s
 //	# deadline = T0+100s
@@ -20,7 +19,7 @@
 //	# reservation 1: starts 12 s after submission, 300 s
 //	# every job below runs alone: submitted on the idle cluster, captured after one
 //
-// All else behind a # is for the reader. Lines that are not understood are errors.
+// All other text after a # is for the reader. Lines in any other format are errors.
 //
-// The package is pure, and its functions may be called from any goroutine.
+// The package does no I/O, and its functions may be called from any goroutine.
 package script

@@ -11,18 +11,18 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// Line is a step of a script: what Kind says, and the fields that belong to it.
+// Line is a step of a script. Kind says which of the fields apply.
 type Line struct {
 	Number int // of the line in the file, from 1
 	Kind   Kind
 
-	User    string   // who types a command
-	Command string   // for a shell
-	Remark  string   // what stands in parentheses behind the command
-	Answer  []string // what was printed, line by line
+	User    string   // user who runs a command
+	Command string   // command line for a shell
+	Remark  string   // text in parentheses after the command
+	Answer  []string // output of the command, line by line
 
-	Wait    time.Duration // whole seconds; that of a reservation is until its start
-	Capture string        // the name of the step: a folder below output
+	Wait    time.Duration // whole seconds; for a reservation, the time until its start
+	Capture string        // name of the step: a directory below output
 	Load    *Load
 	Epoch   int64  // seconds since 1970
 	Comment string // without "# "
@@ -34,40 +34,40 @@ type Kind uint8
 // The kinds of lines.
 const (
 	Comment     Kind = iota // for the reader only
-	Command                 // User types Command
+	Command                 // User runs Command
 	Wait                    // nothing happens for Wait
 	Capture                 // the state is printed
 	LoadChange              // Load is reported
-	Clock                   // it is Epoch now
-	Alone                   // each job from here on has the cluster for itself
-	Reservation             // the one that the next command makes begins Wait later
+	Clock                   // the time is Epoch
+	Alone                   // each of the following jobs runs alone in the cluster
+	Reservation             // the reservation of the next command begins after Wait
 )
 
 // Load is a change of a load value of a host.
 type Load struct{ Host, Attribute, Value string }
 
-// Error is a line of a script that is not understood.
+// Error is a syntax error in a line of a script.
 type Error struct {
 	Line    int // from 1
 	Text    string
-	Problem string // what was expected
+	Problem string // the error, and what was expected
 }
 
-// Error is "line N: "text": problem".
+// Error returns "line N: "text": problem".
 func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s: %s", e.Line, textfile.Shorten(strconv.Quote(e.Text)), e.Problem)
 }
 
-// maxErrors is how many errors of a script are returned. One that has more is none.
+// maxErrors is the maximum number of errors that Parse returns for a script.
 const maxErrors = 100
 
 const answerMark = "   ->"
 
-// commandLine is USER: COMMAND, and a remark. A remark has no parentheses inside.
+// commandLine matches USER: COMMAND, and a remark. A remark contains no parentheses.
 var commandLine = lazyregexp.New(`^([A-Za-z_][\w.-]*): +(\S.*?)(?:   +\((.*)\))?\s*$`)
 
-// Parse reads a script. The error joins what is wrong, the first hundred of it, each an
-// *Error; then there are no lines.
+// Parse reads a script. The error joins the first hundred errors, each an *Error; no lines are
+// returned then.
 func Parse(text string) ([]Line, error) {
 	var lines []Line
 	var errs []error
@@ -127,15 +127,15 @@ var (
 	reservationLine = lazyregexp.New(`^reservation \d+\b.*: starts (\d{1,9}) s after submission\b`)
 )
 
-// instructions are the beginnings of comments that say what happened: such a comment
-// that is not understood is no remark.
+// instructions lists the beginnings of comments with a meaning. Such a comment in any other format
+// is an error, and not a remark for the reader.
 var instructions = []struct{ prefix, expected string }{
 	{"wait ", `"wait N s"`},
 	{"capture ", `"capture output/STEP", with letters, digits, ".", "_" and "-" in STEP`},
 	{"load value ", `"load value HOST:ATTRIBUTE changed to VALUE"`},
 }
 
-// parseComment reads what stands behind the #.
+// parseComment parses the text after the #.
 func parseComment(text string) (Line, error) {
 	if m := waitLine().FindStringSubmatch(text); m != nil {
 		return Line{Kind: Wait, Wait: seconds(m[1])}, nil
@@ -163,7 +163,7 @@ func parseComment(text string) (Line, error) {
 	return Line{Kind: Comment, Comment: text}, nil
 }
 
-// seconds reads digits, of which there are few enough.
+// seconds parses digits, whose number the caller has limited.
 func seconds(digits string) time.Duration {
 	n := int64(0)
 	for _, d := range []byte(digits) {
@@ -172,8 +172,7 @@ func seconds(digits string) time.Duration {
 	return time.Duration(min(n, 1<<33)) * time.Second
 }
 
-// Format writes a script. What is read from it are the same lines again, but for their
-// numbers.
+// Format formats a script. Parsing the result returns the same lines, except for their numbers.
 func Format(lines []Line) string {
 	var b strings.Builder
 	for _, l := range lines {
@@ -200,7 +199,7 @@ func Format(lines []Line) string {
 	return b.String()
 }
 
-// Duration returns the duration of a line in milliseconds, as far as the script determines it.
+// Duration returns the duration of a line in milliseconds, if the script determines it.
 func (l *Line) Duration() int64 {
 	if l.Kind == Wait {
 		return l.Wait.Milliseconds()

@@ -79,8 +79,8 @@ func recorded(t testing.TB) []string {
 	return names
 }
 
-// Of the recorded cases every line must be understood, and written as it was. Of the
-// comments that are for the reader there are few, and no other one may become one.
+// Every line of the recorded cases is parsed and formatted unchanged. The comments for the reader
+// are listed here, so that no other line is mistaken for one.
 func TestRecordedScripts(t *testing.T) {
 	forReaders := []string{
 		"deadline = T0+", "local time zone of the test is UTC", "reservation 2 (bob): starts immediately",
@@ -106,7 +106,7 @@ func TestRecordedScripts(t *testing.T) {
 				t.Errorf("%s:%d: taken for a comment: %q", name, l.Number, l.Comment)
 			}
 		}
-		// Two lines of the recordings leave out the words that others have.
+		// Two lines of the recordings lack words that the others have.
 		written := strings.ReplaceAll(Format(lines), "# load value ", "# ")
 		if diff := cmp.Diff(strings.ReplaceAll(string(text), "# load value ", "# "), written); diff != "" {
 			t.Errorf("%s (-recorded +written)\n%s", name, diff)

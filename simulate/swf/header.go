@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// Header holds the comments before the first record, in their order. Some names come several times,
-// as Note and Queue do.
+// Header holds the comments before the first record, in their order. Some names occur several
+// times, such as Note and Queue.
 type Header []Field
 
-// Field is a comment of the form "; Name: value". Comments behind it without a
-// name are further lines of its value.
+// Field is a comment of the form "; Name: value". Comments after it without a name are further
+// lines of its value.
 type Field struct {
 	Name, Value string
 }
 
-// Names of fields that matter to a simulation.
+// Names of fields that a simulation uses.
 const (
 	MaxNodes      = "MaxNodes"      // nodes of the machine
 	MaxProcs      = "MaxProcs"      // processors of the machine
-	UnixStartTime = "UnixStartTime" // the time from which submit times count, in seconds since 1970
+	UnixStartTime = "UnixStartTime" // the reference of submit times, in seconds since 1970
 	MaxJobs       = "MaxJobs"       // number of jobs in the trace
-	MaxRecords    = "MaxRecords"    // number of records, parts of jobs among them
+	MaxRecords    = "MaxRecords"    // number of records, including parts of jobs
 )
 
-// Values returns the values that a name has, which is the same in any case.
+// Values returns the values of a name, ignoring its case.
 func (h Header) Values(name string) []string {
 	var values []string
 	for _, f := range h {
@@ -35,9 +35,8 @@ func (h Header) Values(name string) []string {
 	return values
 }
 
-// Number returns the number that the first value of a name begins with: explanations
-// follow it at times. ok is false if there is none, or if it is negative, which
-// means that it is not known.
+// Number returns the number at the start of the first value of a name; some values continue with an
+// explanation. ok is false if there is no number, or if it is negative, which means unknown.
 func (h Header) Number(name string) (n int64, ok bool) {
 	values := h.Values(name)
 	if len(values) == 0 {
@@ -55,8 +54,8 @@ func (h Header) Number(name string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// Append appends the header as comments. What is read from them is the header again,
-// if it came from a trace.
+// Append appends the header as comments. Parsing them returns the same header, if it came from a
+// trace.
 func (h Header) Append(b []byte) []byte {
 	for _, f := range h {
 		b = append(b, "; "+f.Name+": "+strings.ReplaceAll(f.Value, "\n", "\n;   ")+"\n"...)
@@ -78,7 +77,7 @@ func (h Header) add(comment string) Header {
 	return h
 }
 
-// isName tells a name from a sentence that has a colon.
+// isName distinguishes a name from a sentence that contains a colon.
 func isName(s string) bool {
 	for i := range len(s) {
 		c := s[i] | 0x20

@@ -14,24 +14,24 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// Limits of a trace, in bytes. Records have about a hundred bytes.
+// Limits of a trace, in bytes. A record has about a hundred bytes.
 const (
 	maxLine   = textfile.MaxLine
 	maxHeader = 256 << 10
 	maxTrace  = 2 << 30 // unpacked
 )
 
-// Error is something in a trace that cannot be used.
+// Error is an error in a trace.
 type Error struct {
 	File    string
 	Line    int    // from 1
-	Field   int    // from 1; 0 where the whole line is meant
+	Field   int    // from 1; 0 for the whole line
 	Value   string // the field as it was read
-	Problem string // what is wrong, and what was expected
-	Err     error  // the cause, where there is one
+	Problem string // the error, and what was expected
+	Err     error  // the cause, if there is one
 }
 
-// Error is "file:line: field N (name): "value": problem".
+// Error returns "file:line: field N (name): "value": problem".
 func (e *Error) Error() string {
 	s := fmt.Sprintf("%s:%d: ", e.File, e.Line)
 	if e.Field > 0 {
@@ -47,16 +47,15 @@ func (e *Error) Unwrap() error { return e.Err }
 type Reader struct {
 	name    string
 	lines   *textfile.Lines
-	text    []byte // the line that was read last
+	text    []byte // the last line read
 	line    int    // its number
-	err     error  // why there is no next line; nil at the end
+	err     error  // why there is no next line; nil at the end of the trace
 	header  Header
 	pending bool // text is the first record
 	done    bool
 }
 
-// NewReader reads the header of a trace, which may be packed by gzip. The name is for
-// errors.
+// NewReader reads the header of a trace, which may be compressed with gzip. name is used in errors.
 func NewReader(name string, r io.Reader) (*Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	var unpacked io.Reader = buffered
@@ -92,7 +91,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 // Header returns the header of the trace: the comments before the first record.
 func (r *Reader) Header() Header { return r.header }
 
-// next goes to the next line.
+// next reads the next line, and reports whether there is one.
 func (r *Reader) next() bool {
 	if r.done {
 		return false
@@ -113,9 +112,9 @@ func (r *Reader) next() bool {
 	return false
 }
 
-// Records returns the records that have not yet been read, in their order. A line that
-// is none yields an *Error with what could be read of it, and reading goes on behind
-// it; after other errors it does not.
+// Records returns the records that have not yet been read, in their order. An invalid line yields
+// an *Error, together with the fields that could be read, and reading continues after it. Reading
+// ends after any other error.
 func (r *Reader) Records() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for r.pending || r.next() {
@@ -134,10 +133,10 @@ func (r *Reader) Records() iter.Seq2[Record, error] {
 // Name returns the name of the trace, for errors.
 func (r *Reader) Name() string { return r.name }
 
-// Line returns the line of the record that was read last, from 1.
+// Line returns the line number of the last record read, from 1.
 func (r *Reader) Line() int { return r.line }
 
-// parse reads a line. found is false for one without anything.
+// parse parses a line. found is false for an empty line.
 func (r *Reader) parse(line []byte) (rec Record, found bool, err error) {
 	integers := rec.integers()
 	n := 0
@@ -174,7 +173,7 @@ func (r *Reader) parse(line []byte) (rec Record, found bool, err error) {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 
-// parseInt reads an integer, or a fraction, which is rounded.
+// parseInt parses an integer or, if fraction is set, a number with a fraction, which is rounded.
 func parseInt(word []byte, fraction bool) (v int64, problem string) {
 	digits := word
 	if len(word) > 0 && (word[0] == '-' || word[0] == '+') {
@@ -215,7 +214,7 @@ func parseSlowly(word []byte, fraction bool) (int64, string) {
 	return int64(math.RoundToEven(f)), ""
 }
 
-// parseFloat reads a number in the notation that Append has.
+// parseFloat parses a number in the format of Append.
 func parseFloat(word []byte) (float64, string) {
 	for _, c := range word {
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c|0x20 != 'e' {

@@ -2,32 +2,32 @@ package swf
 
 import "strconv"
 
-// Unknown stands for a number that is not known.
+// Unknown stands for an unknown number.
 const Unknown = -1
 
-// Status says how a job ended.
+// Status is the status of a job at its end.
 type Status int64
 
-// The statuses. A job that was interrupted and went on later may have a record for
-// the whole of it and, behind that, one for each of its parts.
+// The statuses. A job that was interrupted and continued may have a record for the whole job,
+// followed by one record for each part.
 const (
 	Failed        Status = 0
 	Completed     Status = 1
-	PartContinued Status = 2 // a part that was followed by another one
-	LastCompleted Status = 3 // the last part, of a job that completed
-	LastFailed    Status = 4 // the last part, of a job that failed
+	PartContinued Status = 2 // a part followed by another part
+	LastCompleted Status = 3 // the last part of a job that completed
+	LastFailed    Status = 4 // the last part of a job that failed
 	Cancelled     Status = 5 // before it started, or while it ran
 )
 
-// IsPart reports whether the record is of a part of a job, which has a record of its
-// own as a whole.
+// IsPart reports whether the record describes a part of a job. The whole job has a record of its
+// own.
 func (s Status) IsPart() bool { return s >= PartContinued && s <= LastFailed }
 
 // Record is a job of a trace: the 18 fields of a line, in their order. Each may be
 // Unknown. Times are in seconds, memory is in kilobytes per processor.
 type Record struct {
 	Number              int64 // of the job, from 1
-	Submit              int64 // since UnixStartTime of the header
+	Submit              int64 // seconds since UnixStartTime of the header
 	Wait                int64
 	Run                 int64 // from the start to the end
 	Processors          int64 // allocated
@@ -40,14 +40,14 @@ type Record struct {
 	User                int64
 	Group               int64
 	Executable          int64
-	Queue               int64 // 0 for interactive jobs, where there are both
+	Queue               int64 // 0 for interactive jobs, if the trace has both kinds
 	Partition           int64
-	Preceding           int64 // the number of a job without whose end this one would not have been submitted
-	ThinkTime           int64 // from that end to the submission
+	Preceding           int64 // number of the job whose end led to this submission
+	ThinkTime           int64 // seconds from that end to the submission
 }
 
-// fields are the names of the fields in messages, by their number less one. Numbers
-// that are times or amounts of memory are written with fractions in some traces.
+// fields are the names of the fields in messages, indexed by number minus 1. Some traces contain
+// times or amounts of memory with fractions.
 var fields = [18]struct {
 	name     string
 	fraction bool
@@ -72,8 +72,7 @@ var fields = [18]struct {
 	{"think time", true},
 }
 
-// integers returns the fields of a record that are integers; CPU, in the sixth place, is
-// none.
+// integers returns the integer fields of a record; the sixth entry, for CPU, is nil.
 func (r *Record) integers() [18]*int64 {
 	return [18]*int64{
 		&r.Number, &r.Submit, &r.Wait, &r.Run, &r.Processors, nil, &r.Memory, &r.RequestedProcessors, &r.RequestedTime,
@@ -81,8 +80,7 @@ func (r *Record) integers() [18]*int64 {
 	}
 }
 
-// Append appends the line of a record, without its end. What is read from it is
-// the record again.
+// Append appends the line of a record, without a newline. Parsing it returns the same record.
 func (r Record) Append(b []byte) []byte {
 	for i, v := range r.integers() {
 		if i > 0 {
@@ -97,5 +95,5 @@ func (r Record) Append(b []byte) []byte {
 	return b
 }
 
-// String returns the line of the record.
+// String returns the line of the record, without a newline.
 func (r Record) String() string { return string(r.Append(nil)) }

@@ -1,11 +1,11 @@
-// Package swfgen makes up traces of machines, for tests and benchmarks. Equal options
-// give equal traces.
+// Package swfgen generates traces of machines, for tests and benchmarks. Equal options give equal
+// traces.
 //
 // Other projects should not import this package: it may change at any time.
 //
-// They have what makes real ones hard: more submissions by day than by night, users of
-// whom few have most jobs, sizes that prefer powers of two, times that spread over five
-// powers of ten, and requested times that are round and far too long.
+// The traces have the properties that make real ones difficult: more submissions by day than by
+// night, a few users with most of the jobs, sizes that are often powers of two, run times that
+// differ by a factor of 100,000, and requested times that are round and much too long.
 package swfgen
 
 import (
@@ -17,21 +17,21 @@ import (
 	"github.com/execd-project/execd/simulate/swf"
 )
 
-// Options say what the trace is like. What is 0 has the default.
+// Options describe the trace. A field of 0 has its default.
 type Options struct {
 	Seed       uint64
 	Jobs       int     // 1000
 	Processors int     // of the machine; 256
-	Users      int     // 50; five to a group
-	Load       float64 // how much of the machine would be in use if no job waited; 0.8
+	Users      int     // 50; five per group
+	Load       float64 // share of the machine in use if no job had to wait; 0.8
 }
 
-// estimates are the times that people ask for, in seconds.
+// estimates are the typical requested times, in seconds.
 var estimates = []int64{300, 900, 1800, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600}
 
 const day = 24 * 3600
 
-// Generate makes a trace.
+// Generate generates a trace.
 func Generate(o Options) (swf.Header, []swf.Record) {
 	defaults(&o)
 	r := rand.New(rand.NewPCG(o.Seed, 0x5eed))
@@ -49,7 +49,7 @@ func Generate(o Options) (swf.Header, []swf.Record) {
 			work += float64(rec.Run) * float64(rec.Processors)
 		}
 	}
-	// As many submissions in a second as give the load.
+	// The number of submissions per second that results in the load.
 	gap := work / (o.Load * float64(o.Processors) * float64(o.Jobs))
 	now := 0.0
 	for i := range records {
@@ -83,9 +83,9 @@ func defaults(o *Options) {
 	}
 }
 
-// job makes what a job asks for and uses.
+// job generates a job's request and usage.
 func job(r *rand.Rand, processors int) swf.Record {
-	// Up to half of the machine, small ones more often.
+	// Up to half of the machine; small jobs are more frequent.
 	procs := int64(1)
 	if most := bits.Len(uint(processors)) - 1; most > 0 && r.Float64() > 0.4 {
 		procs = int64(1) << min(r.IntN(most), r.IntN(most))
@@ -116,7 +116,7 @@ func job(r *rand.Rand, processors int) swf.Record {
 	return rec
 }
 
-// Text returns a trace as a file.
+// Text returns a trace as the content of a file.
 func Text(h swf.Header, records []swf.Record) []byte {
 	b := h.Append(nil)
 	for _, r := range records {

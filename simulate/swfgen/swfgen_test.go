@@ -34,7 +34,7 @@ func TestLoad(t *testing.T) {
 				t.Fatalf("%+v: %+v", o, r)
 			}
 		}
-		// The rate follows the time of day, so that the mean is met roughly.
+		// The rate depends on the time of day, so the mean is only approximate.
 		if got := work / float64(records[len(records)-1].Submit) / float64(o.Processors); got < 0.6*o.Load || got > 1.6*o.Load {
 			t.Errorf("%+v: the load is %v", o, got)
 		}

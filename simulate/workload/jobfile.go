@@ -17,25 +17,25 @@ import (
 
 // Options are settings that a file of jobs does not contain.
 type Options struct {
-	User, Group string // of jobs that have none
-	// RequestFiles, ReadFile, Env and Cwd are those of submit.Input. A file is read
-	// once. Without ReadFile, scripts and -@ are errors.
+	User, Group string // of jobs without user=
+	// RequestFiles, ReadFile, Env and Cwd are passed to submit.Input. Each file is read once.
+	// Without ReadFile, scripts and -@ are errors.
 	RequestFiles []submit.File
 	ReadFile     func(path string) ([]byte, error)
 	Env          []string
 	Cwd          string
 }
 
-// Error is something in a file of jobs that cannot be used.
+// Error is an error in a file of jobs.
 type Error struct {
 	File    string
-	Line    int    // from 1; the first of a line that goes on
-	Value   string // the word that was refused; empty where the whole line is meant
-	Problem string // what is wrong, and what was expected
-	Err     error  // a *submit.Error where it is about the options of qsub
+	Line    int    // from 1; the first line of a continued line
+	Value   string // the invalid word; empty for the whole line
+	Problem string // the error, and what was expected
+	Err     error  // a *submit.Error for an error in the options of qsub
 }
 
-// Error is "file:line: "value": problem".
+// Error returns "file:line: "value": problem".
 func (e *Error) Error() string {
 	s := e.File + ":" + strconv.Itoa(e.Line) + ": "
 	if e.Value != "" {
@@ -47,9 +47,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Read reads a file of jobs, in the order in which they are submitted; those that
-// are submitted at the same time are in the order of the file. All that is wrong, the first
-// hundred of it, is returned together, joined, each an *Error; then there are no jobs.
+// Read reads a file of jobs and returns them in the order of submission; jobs with the same time
+// are in the order of the file. The error joins the first hundred errors, each an *Error; no jobs
+// are returned then.
 func Read(file submit.File, o Options) ([]Job, error) {
 	r := reader{file: file.Name, options: o, read: map[string]content{}}
 	var jobs []Job
@@ -77,17 +77,17 @@ func Read(file submit.File, o Options) ([]Job, error) {
 	return jobs, nil
 }
 
-// reader is a file that is read.
+// reader is the state of reading a file.
 type reader struct {
 	file    string
 	options Options
-	before  int64 // submission of the job in the line before
+	before  int64 // submission time of the job in the previous line
 	read    map[string]content
-	size    int // bytes of the files that were read
+	size    int // number of bytes read from other files
 	errs    []error
 }
 
-// content is the content of a file, or the error of reading it.
+// content holds the content of a file, or the error of reading it.
 type content struct {
 	text []byte
 	err  error
@@ -133,7 +133,7 @@ func (r *reader) job(l line) Job {
 	return j
 }
 
-// submission reads what is behind the @.
+// submission parses the text after the @.
 func (r *reader) submission(text string) (int64, error) {
 	later, isLater := strings.CutPrefix(text, "+")
 	at, err := seconds(later)
@@ -184,7 +184,7 @@ func user(text string) (name, group string, err error) {
 	return name, group, nil
 }
 
-// request reads the options of qsub, and what they say of the run time.
+// request parses the options of qsub, and derives the run time from them unless it is given.
 func (r *reader) request(j *Job, args []string, isRunKnown bool) {
 	request, err := submit.Parse(submit.Input{
 		Args: args, RequestFiles: r.options.RequestFiles, ReadFile: r.readFile, Env: r.options.Env, Cwd: r.options.Cwd,
@@ -215,7 +215,7 @@ func (r *reader) request(j *Job, args []string, isRunKnown bool) {
 	}
 }
 
-// readFile reads each file once.
+// readFile reads each file at most once.
 func (r *reader) readFile(name string) ([]byte, error) {
 	c, known := r.read[name]
 	if !known {

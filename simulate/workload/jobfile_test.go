@@ -16,7 +16,7 @@ import (
 
 func file(text string) submit.File { return submit.File{Name: "jobs", Text: []byte(text)} }
 
-// show is a job as a line that can be compared.
+// show formats a job as a line for comparison.
 func show(j Job) string {
 	r := j.Request
 	s := fmt.Sprintf("%d: @%d run=%d %s:%s %s", j.Line, j.Submit, j.Run, j.User, j.Group, r.Name)
@@ -40,7 +40,7 @@ func showAll(jobs []Job) []string {
 	return lines
 }
 
-// The example of the package's documentation is what it says.
+// The example in the package documentation gives the documented result.
 func TestExample(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -159,7 +159,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Words in quotes of whichever kind come out as they are.
+// Quoting a word in either kind of quotes preserves it.
 func TestQuotedWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching("[ -~\t]{0,6}"), 1, 5).Draw(t, "words")

@@ -12,41 +12,43 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Mapping says how the records of a trace become jobs:
+// Mapping describes the conversion of the records of a trace to jobs:
 //
-//   - a job is submitted at its submit time, and runs for its run time, unless a limit
-//     ends it; when it starts, and behind whom, is for the simulation to find out, so
-//     that wait time, preceding job and think time do not count;
-//   - the requested processors, else those that were allocated, are slots: more than
-//     one are asked for with -pe PE;
-//   - a requested time is the limit h_rt;
-//   - requested memory is a request for Memory, per slot, in multiples of 1024 bytes;
-//   - the queue number N is -q QueueN, 0 for interactive jobs as well;
-//   - the user with the number N is uN, the group gN; an unknown user is named unknown.
+//   - A job is submitted at its submit time, and runs for its run time, unless a
+//     limit ends it. The simulation decides when it starts, so wait time,
+//     preceding job and think time are ignored.
+//   - The requested processors, otherwise the allocated ones, are slots. More
+//     than one are requested with -pe PE.
+//   - A requested time is the limit h_rt.
+//   - Requested memory is a request for Memory per slot, in multiples of 1024
+//     bytes.
+//   - The queue number N is -q QueueN, also 0 for interactive jobs.
+//   - The user with the number N is uN, the group is gN; an unknown user is named
+//     unknown.
 //
-// Other fields are ignored. For some records there is no job: see Reason.
+// Other fields are ignored. Some records give no job: see Reason.
 type Mapping struct {
-	PE      string // name or pattern of the parallel environment; "*" if empty, which is any
-	Memory  string // attribute of complex(5), like h_vmem; empty for none
-	Queue   string // what the names of queues begin with; empty for no -q
+	PE      string // name or pattern of the parallel environment; empty means "*", any
+	Memory  string // attribute of complex(5), such as h_vmem; empty for none
+	Queue   string // prefix of the names of queues; empty for no -q
 	Reserve bool   // -R y for parallel jobs
 }
 
-// Reason is why there is no job for a record.
+// Reason is the reason why a record gives no job.
 type Reason int
 
-// The reasons. A record has the first that applies.
+// The reasons. A record has the first one that applies.
 const (
-	Kept              Reason = iota // none, there is a job
-	PartOfJob                       // the record is of a part of a job, of which there is a record as a whole
+	Kept              Reason = iota // no reason: there is a job
+	PartOfJob                       // the record describes a part of a job with a record of its own
 	CancelledInTime                 // the job was cancelled before it started: its run time is unknown or 0
 	UnknownSubmitTime               // or negative, or above MaxTime
-	UnknownRunTime                  // likewise
-	UnknownProcessors               // or none, or more than submit.MaxSlots
+	UnknownRunTime                  // the same
+	UnknownProcessors               // or 0, or more than submit.MaxSlots
 	NumberOfReasons   = iota
 )
 
-// String says it in words.
+// String returns the reason in words.
 func (r Reason) String() string {
 	switch r {
 	case PartOfJob:
@@ -63,23 +65,22 @@ func (r Reason) String() string {
 	return "kept"
 }
 
-// Limits of the jobs of a simulation, which are all kept: those of a list take about a KiB each,
-// those of a trace 200 bytes.
+// Limits for the jobs of a simulation, which are all in memory: a job of a file takes about 1 KiB,
+// a job of a trace about 200 bytes.
 const (
 	maxJobs    = 1_000_000
 	maxRecords = 10_000_000
 )
 
-// maxErrors is how many errors of a trace are returned. One that has more is none.
+// maxErrors is the maximum number of errors that are returned for a trace.
 const maxErrors = 100
 
-// Skipped is how many records there are without a job, by the reason.
+// Skipped counts the records without a job, by reason.
 type Skipped [NumberOfReasons]int
 
-// FromTrace makes jobs of the records that r has yet to read, in the order in which
-// they are submitted; those that are submitted at the same time are in the order of
-// the trace. What is wrong is returned together, joined, the first hundred of it: each
-// an *swf.Error, or an error about the mapping; then there are no jobs.
+// FromTrace converts the remaining records of r to jobs, in the order of submission; jobs with the
+// same time are in the order of the trace. The error joins the first hundred errors: each is an
+// *swf.Error, or an error about the mapping. No jobs are returned then.
 func FromTrace(r *swf.Reader, m Mapping) ([]Job, Skipped, error) {
 	var skipped Skipped
 	t := tracer{mapping: m, requests: map[asked]*submit.Request{}}
@@ -118,7 +119,7 @@ func FromTrace(r *swf.Reader, m Mapping) ([]Job, Skipped, error) {
 	return jobs, skipped, nil
 }
 
-// tracer makes jobs of records.
+// tracer converts records to jobs.
 type tracer struct {
 	mapping  Mapping
 	requests map[asked]*submit.Request
@@ -129,11 +130,10 @@ type asked struct {
 	slots, time, memory, queue int64
 }
 
-// check looks at whether jobs can ask for what the mapping says, in the place of a
-// trace.
+// check checks that jobs can request what the mapping says. Its errors have no place in a trace.
 func (t *tracer) check() error {
 	for _, name := range []string{t.mapping.Memory, t.mapping.Queue} {
-		// In options these would be lists, or patterns.
+		// These names would be lists or patterns in options.
 		if err := qconf.CheckName(name); err != nil && name != "" {
 			return err
 		}
@@ -171,7 +171,7 @@ func (t *tracer) job(r swf.Record) (Job, Reason, error) {
 	if r.RequestedTime <= MaxTime {
 		a.time = r.RequestedTime
 	}
-	if r.RequestedMemory < 1<<40 { // what is above means none
+	if r.RequestedMemory < 1<<40 { // larger values mean no request
 		a.memory = r.RequestedMemory
 	}
 	var err error

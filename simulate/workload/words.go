@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// line is a line of a file of jobs, with those that it goes on with.
+// line is a line of a file of jobs, including its continuation lines.
 type line struct {
 	number int // of its first line in the file, from 1
 	words  []string
@@ -20,12 +20,12 @@ type line struct {
 type splitter struct {
 	text   string
 	at     int
-	begin  int // of the line at which we are, with those that it goes on with
-	number int // of the physical line at which we are
+	begin  int // line number of the current line, without continuation lines
+	number int // line number of the current physical line
 
 	words []string
 	word  strings.Builder
-	open  bool // there is a word, possibly an empty one
+	open  bool // a word has begun; it may be empty
 	err   error
 }
 
@@ -49,7 +49,7 @@ func split(text string) iter.Seq[line] {
 
 var errTooLong = fmt.Errorf("the line has more than %d MiB, with those that it goes on with", textfile.MaxLine>>20)
 
-// line splits the line at which we are, and goes to the next.
+// line splits the current line, and moves to the next one.
 func (s *splitter) line() {
 	for s.at < len(s.text) {
 		c := s.text[s.at]
@@ -85,7 +85,7 @@ func (s *splitter) line() {
 	s.end()
 }
 
-// quoted reads what is in quotes, of which the first has been read.
+// quoted reads the text after an opening quote, up to the closing one.
 func (s *splitter) quoted(quote byte) {
 	s.open = true
 	for s.at < len(s.text) {
@@ -108,7 +108,7 @@ func (s *splitter) quoted(quote byte) {
 	s.fail("a quote %c is not closed", quote)
 }
 
-// escaped reads what is behind a backslash.
+// escaped reads the character after a backslash.
 func (s *splitter) escaped() {
 	if s.at == len(s.text) {
 		s.fail("the file ends in a continued line")
@@ -139,15 +139,15 @@ func (s *splitter) end() {
 	}
 }
 
-// fail keeps the first error of a line.
+// fail records the first error of a line.
 func (s *splitter) fail(format string, args ...any) {
 	if s.err == nil {
 		s.err = fmt.Errorf(format, args...)
 	}
 }
 
-// Words splits a command line into words, as a shell does: see the documentation of the
-// package. Comments are left out.
+// Words splits a command line into words, as described in the package documentation. It omits
+// comments.
 func Words(command string) ([]string, error) {
 	lines := slices.Collect(split(command))
 	if len(lines) != 1 {
