@@ -52,9 +52,9 @@ var modifications = []struct{ option, parameter string }{
 	{"-sc", "ac"},
 }
 
-// mayAlter adds the reason if jobs must not be altered because a verifier has to see all jobs, once
-// for each named job, whether it exists or not (sge_conf(5), jsv_allowed_mod). -w, -t and -ot are
-// always allowed, unless no option is.
+// mayAlter adds the reason if a verifier must see all jobs, so that jobs must not be altered. It
+// does so once for each named job, whether it exists or not (sge_conf(5), jsv_allowed_mod). -w, -t
+// and -ot are always allowed, unless no option is.
 func (c *Cell) mayAlter(r *submit.Alteration, a *Answer) bool {
 	conf := c.cluster.Global()
 	if conf.JSVURL == "" {
@@ -93,7 +93,7 @@ func unallowed(r *submit.Alteration, allowed []string) (list []string) {
 		case "q_hard", "q_soft":
 			soft := m.parameter == "q_soft"
 			changed = changed && slices.ContainsFunc(r.Request.Queues, func(x submit.QueueRequest) bool { return x.Soft == soft })
-		case "t": // holds are those of tasks
+		case "t": // holds apply to tasks
 			changed = changed && !slices.Contains(allowed, "h")
 		}
 		if changed && !slices.Contains(allowed, m.parameter) && !slices.Contains(list, m.parameter) {

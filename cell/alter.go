@@ -101,7 +101,7 @@ func alterOrder(r *submit.Alteration) []string {
 	context := false
 	options := slices.DeleteFunc(slices.Clone(r.Options), func(o string) bool {
 		switch o {
-		case "-ac", "-dc", "-sc": // together they make one change
+		case "-ac", "-dc", "-sc": // together they are a single change
 			again := context
 			context = true
 			return again
@@ -111,7 +111,7 @@ func alterOrder(r *submit.Alteration) []string {
 	// Priorities and shares come first; of two options with the same letter, the lower-case one.
 	rank := func(o string) string {
 		if i := slices.Index([]string{"-p", "-ot", "-js", "-ar"}, o); i >= 0 {
-			return "!" + itoa(i) // before the "-" of the others
+			return "!" + itoa(i) // sorts before the "-" of the other options
 		}
 		if o == "-M" {
 			return "-m1"
@@ -149,7 +149,7 @@ func (c *Cell) describeAltered(by Caller, j, next *Job) error {
 	return c.checkReservation(owner, next)
 }
 
-// checkConsumables refuses to change the consumables of a running job (qalter(1), -l).
+// checkConsumables refuses changes to the consumables of a running job (qalter(1), -l).
 func (c *Cell) checkConsumables(j, next *Job) error {
 	if !j.runs() {
 		return nil

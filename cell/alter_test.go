@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// What qalter prints of each option (observed on 8.1.9).
+// The output of qalter for each option (observed on 8.1.9).
 func TestTextsOfQalter(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N first -h")
@@ -69,7 +69,7 @@ func TestTextsOfQalter(t *testing.T) {
 	if got := fmt.Sprint(r.Resources, r.Queues); got != "[lic=2 osn=ux] [{all.q@n1 true} {all.q true}]" && got != "[lic=2 osn=ux] [{all.q@n1 true}]" {
 		t.Error(got)
 	}
-	// What runs goes on to use what it was given.
+	// A running task continues to use the resources that it was granted.
 	h.sub("alice", "-N run -l lic=1 -q all.q@n2")
 	h.run()
 	for _, c := range []struct{ line, want string }{
@@ -85,8 +85,8 @@ func TestTextsOfQalter(t *testing.T) {
 	h.idle()
 }
 
-// TestOrderOfEqualJobs is which of jobs with the same shares gets most tickets: the one that
-// was changed first, where the functional policy stands in no hierarchy.
+// TestOrderOfEqualJobs checks which of several jobs with the same shares gets the most tickets: the
+// one that was changed first, if the functional policy is not in the hierarchy.
 func TestOrderOfEqualJobs(t *testing.T) {
 	h := newHarness(t, small.with(files{
 		"users/alice": "name alice\nfshare 100",
@@ -135,5 +135,5 @@ func TestOrderOfEqualJobs(t *testing.T) {
 	order("1 4 2 6 5")
 	h.ModifyQueues(h.now, caller("admin"), EnableQueue, []string{"all.q@n2"}, false)
 	h.run()
-	order("1 2 6 5 4") // two tasks of it run
+	order("1 2 6 5 4") // two of its tasks run
 }

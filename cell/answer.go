@@ -8,18 +8,18 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Caller is the user who gives a command, and the host.
+// Caller is the user who runs a command, and the host.
 type Caller struct {
 	User  string
 	Group string // the primary group
 	Host  string
-	// Origin is stored with the jobs that the caller submits; nil if nothing is known.
+	// Origin is stored with the jobs that the caller submits; nil if it is unknown.
 	Origin *Origin
-	// Submission stays with the job that the caller submits: a name of the submission that the execution side
-	// knows. The cell does not look at it.
+	// Submission is stored with the job that the caller submits. It is an identifier of the
+	// submission for the execution side; the cell does not interpret it.
 	Submission string
-	// Confirms, if it is not nil, may refuse what a job is changed to, or a copy of it. It returns the Submission of
-	// the changed job or the copy.
+	// Confirms, if not nil, may refuse an alteration or a copy of a job. It returns the Submission
+	// of the altered job or the copy.
 	Confirms func(j *Job, is *submit.Request) (submission string, err error)
 }
 
@@ -43,7 +43,7 @@ type Answer struct {
 // Line is a line of output.
 type Line struct {
 	Text string
-	// Denied says that the command did not do what the line is about.
+	// Denied is set if the command refused the object of the line.
 	Denied bool
 }
 
@@ -68,7 +68,7 @@ func (a *Answer) Denied() bool {
 // DeniedError is the refusal of a whole command: nothing has changed.
 type DeniedError struct {
 	Text string
-	// Report are lines to print before Text, as for -w v.
+	// Report holds lines to print before Text, as for -w v.
 	Report []string
 	Err    error // the cause, if there is one
 }

@@ -23,9 +23,10 @@ func (j *Job) Request() *submit.Request {
 	return &r
 }
 
-// StartRequest returns the request to start a task of a job with: Request, and where the job runs in
-// an advance reservation and requests no memory, a request for the memory that the reservation has for
-// a slot (MEMORY_POOL in qmaster_params), so that its host limits the job to that.
+// StartRequest returns the request for starting a task of a job. It is Request, with one addition:
+// if the job runs in an advance reservation and requests no memory, it contains a request for the
+// reservation's memory per slot (MEMORY_POOL in qmaster_params). The host then limits the job to
+// that memory.
 func (c *Cell) StartRequest(j *Job) *submit.Request {
 	r := j.Request()
 	lacks := c.state.MemoryFromReservation(j.sched.Category)

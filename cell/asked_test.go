@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Jobs that have much in common share it, and each has what was asked for it.
+// Jobs with similar requests share the common part, and each keeps its own request.
 func TestSharedRequests(t *testing.T) {
 	lines := [][]string{
 		{"a.sh"},

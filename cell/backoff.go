@@ -1,20 +1,20 @@
 package cell
 
-// backoff makes a task wait because the same thing has happened to it several times in a row:
-// longer each time.
+// backoff delays a task if the same event has happened to it several times in a row, for a longer
+// time after each event.
 type backoff struct {
-	count int   // how many times in a row
+	count int   // number of events in a row
 	until int64 // the task does not start before this time
 }
 
-// pauses says how long the pauses of a backoff are.
+// pauses holds the delays of a backoff.
 type pauses struct {
-	free    int   // how many times in a row cost no pause
+	free    int   // number of events in a row without a delay
 	first   int64 // seconds; each further pause is twice as long as the previous one
 	longest int64 // seconds
 }
 
-// after returns the pause in seconds after something has happened count times in a row; 0 for none.
+// after returns the delay in seconds after count events in a row; 0 for none.
 func (p pauses) after(count int) int64 {
 	doublings := count - p.free - 1
 	if doublings < 0 {
@@ -27,8 +27,7 @@ func (p pauses) after(count int) int64 {
 	return min(pause, p.longest)
 }
 
-// backOff counts one more time in a row, and makes the task of the backoff wait for the pause that
-// follows it.
+// backOff counts one more event in a row, and delays the task accordingly.
 func (c *Cell) backOff(t *Task, b *backoff, p pauses) {
 	b.count++
 	if pause := p.after(b.count); pause > 0 {
@@ -37,7 +36,7 @@ func (c *Cell) backOff(t *Task, b *backoff, p pauses) {
 	}
 }
 
-// wakeAfter lets a task start as soon as a backoff is over.
+// wakeAfter lets a task start as soon as its backoff ends.
 func (c *Cell) wakeAfter(t *Task, b backoff) {
 	if b.waits(c.now) {
 		c.timers.add(timer{at: b.until, kind: backoffOver, id: t.Job.ID()})
@@ -65,7 +64,7 @@ func (t *Task) backsOff(now int64) bool {
 	return false
 }
 
-// backoffEnds reports whether a backoff of a task of the job ends at a time.
+// backoffEnds reports whether a backoff of one of the job's tasks ends at a time.
 func (j *Job) backoffEnds(at int64) bool {
 	for _, t := range j.tasks {
 		for _, b := range t.backoffs() {
@@ -80,8 +79,8 @@ func (j *Job) backoffEnds(at int64) bool {
 // record returns the stored form of a backoff.
 func (b backoff) record() backoffRecord { return backoffRecord{Count: b.count, Until: b.until} }
 
-// backoff returns the backoff of a record. The task waits no longer than for the longest pause, if
-// the clock was set back.
+// backoff returns the backoff of a record. If the clock was set back, the delay is limited to the
+// longest one.
 func (r backoffRecord) backoff(now int64, p pauses) backoff {
 	return backoff{count: r.Count, until: min(r.Until, now+p.longest)}
 }

@@ -13,7 +13,7 @@ import (
 func TestPauses(t *testing.T) {
 	for name, c := range map[string]struct {
 		pauses pauses
-		want   []int64 // after the first time, the second, and so on
+		want   []int64 // after the first event, the second, and so on
 	}{
 		"after refusals":                      {refusalPauses(), []int64{0, 2, 4, 8, 16, 32, 60, 60}},
 		"from the first time on":              {pauses{first: 15, longest: 300}, []int64{15, 30, 60, 120, 240, 300, 300}},
@@ -28,7 +28,7 @@ func TestPauses(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		// Counts that are damaged on the disk, or grow for ever.
+		// Counts that are damaged on the disk, or become very large.
 		if got := c.pauses.after(-3); got != 0 {
 			t.Errorf("%s: a pause of %d seconds after -3 times", name, got)
 		}
@@ -38,15 +38,15 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestBackoffRecords: tasks go on waiting as the records of earlier versions say, which are spelled
-// out here, and the cell writes the same records again.
+// TestBackoffRecords checks that records of earlier versions, which are spelled out here, still
+// delay tasks, and that the cell writes the same records again.
 func TestBackoffRecords(t *testing.T) {
 	cluster := small.cluster(t)
 	h := newHarnessOf(t, cluster)
 	h.sub("alice", "-N a -q all.q@n1")
 	h.sub("bob", "-N b -q all.q@n2")
 	for range 3 {
-		h.Schedule(h.now) // and no report that the tasks have begun
+		h.Schedule(h.now) // without reports that the tasks have begun
 		h.end(1, 1, End{Failure: Refused, Reason: "no room"})
 		h.end(2, 1, End{ExitStatus: 99})
 		if h.now < start+60 {
@@ -77,7 +77,7 @@ func TestBackoffRecords(t *testing.T) {
 	if runs, until, ok := next.Job(2).Tasks()[0].Comeback(next.now); !ok || runs != 3 || until != start+120 {
 		t.Errorf("job 2: %d runs, until %d, %v", runs, until-start, ok)
 	}
-	for _, want := range []int64{64, 120} { // each waits until its own time, and the scheduler knows
+	for _, want := range []int64{64, 120} { // each is delayed until its own time, and the scheduler knows it
 		if at, ok := next.NextEvent(next.now); !ok || at != start+want {
 			t.Fatalf("the next event is at %d, %v, want %d", at-start, ok, want)
 		}
@@ -90,7 +90,7 @@ func TestBackoffRecords(t *testing.T) {
 	}
 	next.expect("1 r all.q@n1; 2 Rr all.q@n2")
 
-	// With the clock set back, no task waits longer than the longest pause.
+	// If the clock was set back, no task is delayed longer than the longest pause.
 	next = store.restored(t, start-1000, cluster)
 	if _, _, again, _ := next.Job(1).Tasks()[0].Refusal(); again != start-1000+60 {
 		t.Errorf("job 1 waits until %d, want %d", again-start, -1000+60)

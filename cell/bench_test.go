@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// large is a cluster of so many hosts with 16 slots each.
+// large returns a cluster with the given number of hosts, with 16 slots each.
 func large(hosts int) files {
 	names := make([]string, hosts)
 	f := files{}
@@ -35,7 +35,7 @@ func request1(b *testing.B, args ...string) *submit.Request {
 	return r
 }
 
-// What a million jobs that wait cost: time and memory for each.
+// BenchmarkMillionPendingJobs measures time and memory per job with a million pending jobs.
 func BenchmarkMillionPendingJobs(b *testing.B) {
 	const jobs = 1000000
 	r := request1(b, "-l", "h_rt=60")
@@ -58,7 +58,8 @@ func BenchmarkMillionPendingJobs(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/jobs, "ns/job")
 }
 
-// The way of a job, from its submission to its end, on a large cluster that is full.
+// BenchmarkJobsThroughAFullCluster measures a job from its submission to its end, on a large
+// cluster without free slots.
 func BenchmarkJobsThroughAFullCluster(b *testing.B) {
 	const hosts = 1000
 	c := New(start, large(hosts).cluster(b), Options{})

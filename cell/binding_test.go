@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// coresOf are the cores of a task on its hosts.
+// coresOf returns the cores of a task on its hosts.
 func coresOf(t *Task) string {
 	text := ""
 	for _, g := range t.Running().Grants {
@@ -16,8 +16,7 @@ func coresOf(t *Task) string {
 	return text
 }
 
-// Whoever starts a task is told its cores, and they are its own whatever the cluster
-// becomes.
+// The action that starts a task contains its cores. The task keeps them if the cluster changes.
 func TestCoresOfATask(t *testing.T) {
 	aware := small.with(files{"sched_conf": small["sched_conf"] + "\nparams BINDING_AWARE=1"})
 	h := newHarness(t, aware)

@@ -10,16 +10,16 @@ import (
 	"github.com/execd-project/execd/scheduler/diagram"
 )
 
-// calendarState is a calendar of queue instances with its current state.
+// calendarState is the current state of a calendar of queue instances.
 type calendarState struct {
 	name      string
 	calendar  *calendar.Calendar
 	instances []scheduler.InstanceID
 	state     calendar.State
-	turns     bool  // it will change again
-	next      int64 // when
-	// closing is the time when it closes the instances next, or since when they are closed, and
-	// closed is the time when that ends.
+	turns     bool  // its state will change again
+	next      int64 // time of the next change
+	// closing is the time at which the calendar next closes the instances, or closed them if they
+	// are closed. closed is the end of that period.
 	closing, closed int64
 }
 
@@ -89,7 +89,7 @@ func (cal *calendarState) reopening(t time.Time, zone *time.Location) int64 {
 	return diagram.Forever
 }
 
-// closes reports whether it suspends or disables its instances at some time of a span.
+// closes reports whether it suspends or disables its instances at any time between from and until.
 func (cal *calendarState) closes(from, until int64, zone *time.Location) bool {
 	t := time.Unix(from, 0)
 	for range 60 {

@@ -20,9 +20,9 @@ type Options struct {
 	Hosts expression.HostNames
 	// Zone is the time zone of calendars and of times on command lines; UTC if it is nil.
 	Zone *time.Location
-	// Up are hosts that count as up before their first report.
+	// Up lists hosts that count as up before their first report.
 	Up []string
-	// Unexplained makes scheduling runs faster: they do not find out why jobs are pending.
+	// Unexplained makes scheduling runs faster: they do not determine why jobs are pending.
 	Unexplained bool
 	// Managers and Operators are managers and operators in addition to those of the configuration
 	// (qconf(1), -sm and -so). root is always a manager.
@@ -43,7 +43,7 @@ type Cell struct {
 	lastModified int
 
 	lastJob uint32
-	changes int64 // of jobs, so far
+	changes int64 // of jobs, since the start
 	jobs    map[uint32]*Job
 	order   []uint32 // job numbers, ascending, including some jobs that have left
 	perUser map[string]int
@@ -69,7 +69,7 @@ type Cell struct {
 	unsaved   unsaved
 	keeping   keeping
 	commons   *commons // nil during Restore, and in a cell that is not stored
-	// The same for jobs that have left.
+	// The same for finished jobs.
 	finishedCommons *commons
 }
 

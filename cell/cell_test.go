@@ -26,7 +26,7 @@ func TestJobsComeAndGo(t *testing.T) {
 	h.idle()
 }
 
-// idle checks that nothing is booked any more.
+// idle checks that no resources are booked.
 func (h *harness) idle() {
 	h.t.Helper()
 	for i := range h.model.Instances() {
@@ -80,7 +80,7 @@ func TestDependencies(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N first")
 	h.sub("alice", "-N second -hold_jid first")
-	h.sub("bob", "-N other -hold_jid first") // not his job: finished
+	h.sub("bob", "-N other -hold_jid first") // not bob's job: the predecessor counts as finished
 	h.sub("alice", "-N third -hold_jid f*,second,99")
 	h.expect("1 qw; 2 hqw; 3 qw; 4 hqw")
 	h.run()
@@ -96,7 +96,7 @@ func TestDependencies(t *testing.T) {
 	h.expect("2 Eqw; 3 r all.q@n1; 4 qw")
 }
 
-// Dependencies task by task, with the same steps and others.
+// Dependencies between tasks of array jobs, with equal and different steps.
 func TestArrayDependencies(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N a -t 1-6 -tc 2")
@@ -146,12 +146,12 @@ func TestStartTimes(t *testing.T) {
 	h.wait(1)
 	h.run()
 	h.expect("1 r all.q@n2; 2 r all.q@n1")
-	if at, ok := h.NextEvent(h.now); !ok || at != start+86400 { // the automatic user
+	if at, ok := h.NextEvent(h.now); !ok || at != start+86400 { // the automatic user expires
 		t.Errorf("something at %d", at-start)
 	}
 }
 
-// An array of a million tasks costs nothing until they start.
+// An array of a million tasks needs no memory for tasks that have not started.
 func TestLargeArray(t *testing.T) {
 	h := newHarness(t, small.with(files{"conf/global": "max_aj_tasks 0"}))
 	h.sub("alice", "-t 1-1000000 -N big")
@@ -188,7 +188,7 @@ func TestDeletion(t *testing.T) {
 	h.said(h.Delete(h.now, caller("root"), DeleteRequest{Jobs: jobs(h, "a 2"), Users: []string{"bob"}}), "The job a of user(s) bob does not exist\nroot has registered the job 2 for deletion")
 	h.said(h.Delete(h.now, caller("root"), DeleteRequest{Users: []string{"dave"}}), "There is no job registered for the following users: dave")
 	h.said(h.Delete(h.now, caller("bob"), DeleteRequest{Users: []string{"*"}}), `denied: "bob" must be manager to modify all jobs`)
-	h.end(2, 1, End{ExitStatus: 99}) // deleted is deleted
+	h.end(2, 1, End{ExitStatus: 99}) // a deleted task is not run again
 	h.expect("1 r all.q@n1")
 	a := h.Delete(h.now, caller("root"), DeleteRequest{Jobs: jobs(h, "1"), Force: true})
 	h.said(a, "root forced the deletion of job 1")
@@ -199,8 +199,8 @@ func TestDeletion(t *testing.T) {
 	h.idle()
 }
 
-// A name in qdel is a pattern: what would be an operator of an expression is a letter, so that
-// no command deletes more than the one who types it has in mind (tested on 8.1.9).
+// A name in qdel is a pattern in which the operators of expressions are ordinary characters, so
+// that no command deletes more jobs than intended (tested on 8.1.9).
 func TestNamesAreNoExpressions(t *testing.T) {
 	for _, reference := range []string{"!ae", "ae|zz", "!a*", "(a*)", "a*&*e", "!bb"} {
 		h := newHarness(t, small)
@@ -223,8 +223,8 @@ func TestNamesAreNoExpressions(t *testing.T) {
 	}
 }
 
-// To a job that was not started, for its prolog failed, the next start is the first one; why
-// it failed stays to be seen, also when the job runs.
+// If a prolog failed and the job itself was not started, its next start is the first one. The
+// reason of the failure remains visible, even while the job runs.
 func TestUnbegunTasks(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N first")
@@ -357,7 +357,7 @@ func TestRescheduling(t *testing.T) {
 	h.expect("1 Rq; 2 Rr all.q@n2")
 }
 
-// Rescheduled jobs go to the end of those that wait, unless it was nobody's wish.
+// Rescheduled jobs move behind all pending jobs, unless the reschedule was not requested by anyone.
 func TestRescheduledJobsWaitAnew(t *testing.T) {
 	byHand := func(h *harness) {
 		h.said(h.ModifyJobs(h.now, caller("admin"), RescheduleJob, jobs(h, "1"), true), "Forced rescheduling of "+h.Job(1).tasks[0].label()+" on host n1")
@@ -464,7 +464,7 @@ func TestAlteration(t *testing.T) {
 	h.run()
 	h.expect("1 r all.q@n1; 2 hqw")
 	h.said(h.alter("alice", "-l lic=1 1"), `denied: resource request on consumable "lic" of running job was not contained in former resource request`)
-	// Other changes hold when it is started again.
+	// Other changes apply when the job is started again.
 	h.said(h.alter("alice", "-l h_rt=9 -q *@n2 1"), "modified hard resource list of job 1\nmodified hard queue list of job 1")
 	h.expect("1 r all.q@n1; 2 hqw")
 	h.change(small)

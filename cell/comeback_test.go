@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestComesBackAgainAndAgain counts how often a task is started that always asks to be run again.
+// TestComesBackAgainAndAgain counts the starts of a task that always asks to run again.
 func TestComesBackAgainAndAgain(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N a")
@@ -32,7 +32,7 @@ func TestComesBackAgainAndAgain(t *testing.T) {
 		t.Errorf("the next event is at %d, %v, want %d", next-start, ok, until-start)
 	}
 
-	// It goes on where it was after a restart of the daemon.
+	// The delays continue after a restart of the daemon.
 	h.now = until
 	h.run()
 	h.end(1, 1, End{ExitStatus: 99})
@@ -40,7 +40,7 @@ func TestComesBackAgainAndAgain(t *testing.T) {
 		t.Errorf("until %d, %v", until-h.now, ok)
 	}
 
-	// A long run makes the next pause short again.
+	// After a long run the next delay is short again.
 	h.now += 300
 	h.run()
 	h.wait(60)
@@ -50,7 +50,8 @@ func TestComesBackAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestComesBackUnasked: a task whose supervisor was killed goes on at once, the first time.
+// TestComesBackUnasked checks that a task whose supervisor was killed runs again at once, the first
+// time.
 func TestComesBackUnasked(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N a -r y")

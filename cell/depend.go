@@ -61,11 +61,11 @@ func (c *Cell) resolve(j *Job, references []string) []uint32 {
 	return ids
 }
 
-// Successors returns the jobs that wait for a job to leave (-hold_jid), ascending. Callers must
-// not change the list.
+// Successors returns the jobs that depend on a job (-hold_jid), ascending. Callers must not change
+// the list.
 func (c *Cell) Successors(j *Job) []uint32 { return c.dependencies.jobs[j.ID()] }
 
-// TaskSuccessors returns the jobs whose tasks wait for those of a job (-hold_jid_ad).
+// TaskSuccessors returns the jobs whose tasks depend on the tasks of a job (-hold_jid_ad).
 func (c *Cell) TaskSuccessors(j *Job) []uint32 { return c.dependencies.tasks[j.ID()] }
 
 // release frees the jobs that depended on a job that leaves.
@@ -90,7 +90,7 @@ func (c *Cell) release(j *Job) {
 	}
 }
 
-// taskEnded frees the tasks that have waited for a task of an array job.
+// taskEnded frees the tasks that depend on a task of an array job.
 func (c *Cell) taskEnded(j *Job, number int) {
 	for _, s := range c.dependencies.tasks[j.ID()] {
 		next := c.jobs[s]
@@ -127,7 +127,7 @@ func (c *Cell) blocked(j *Job, number int) bool {
 	})
 }
 
-// unblocked removes the tasks that wait for tasks of other arrays.
+// unblocked returns list without the tasks that depend on unfinished tasks of other arrays.
 func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
 	if len(j.predecessors.tasks) == 0 {
 		return list

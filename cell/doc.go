@@ -14,8 +14,9 @@
 // Changes returns the state that a master must store, as records, and Restore makes a cell of
 // records. Code that changes stored state marks it as unsaved (unsaved.go).
 //
-// The package is pure: no clock, no files, no goroutines, and no result depends on the order of a
-// map. Equal events give equal answers, byte for byte. Only one goroutine may use a Cell at a time.
+// The package does no I/O: it uses no clock, no files and no goroutines, and no result depends on
+// the order of a map. Equal events give equal answers, byte for byte. Only one goroutine may use a
+// Cell at a time.
 //
 // "Tested" in a comment means: observed on Grid Engine 8.1.9.
 package cell

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// number is a number that JSON may not have: NaN and infinity are texts.
+// number is a number that JSON cannot represent in all cases: NaN and infinity are written as
+// strings.
 type number float64
 
 // MarshalJSON writes the shortest text that gives the same number.
@@ -23,7 +24,7 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the format of MarshalJSON.
 func (n *number) UnmarshalJSON(text []byte) error {
 	f, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
 	if err != nil {
@@ -33,16 +34,16 @@ func (n *number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// notUnicode is the replacement of encoding/json for a byte that belongs to no character. The
-// character itself is never written so.
+// notUnicode is the text that encoding/json writes for an invalid byte. It never writes the
+// replacement character itself in this form.
 var notUnicode = []byte(`\ufffd`)
 
-// encode returns a record as it is kept. Texts that are not Unicode, as an environment may have
-// them, come back as they are.
+// encode returns a record in its stored form. Texts that are not valid UTF-8, such as environment
+// variables, are preserved.
 func encode(r record) []byte {
 	h := r.header()
 	h.Version = recordVersion
-	// The types of records have nothing that cannot be encoded.
+	// The types of records contain nothing that cannot be encoded.
 	value, _ := json.Marshal(r)
 	if !bytes.Contains(value, notUnicode) {
 		return value
@@ -70,7 +71,7 @@ func decode(value []byte, r record) error {
 	return nil
 }
 
-// charactersOf returns a text with a character for each byte.
+// charactersOf returns a text with one character for each byte.
 func charactersOf(text string) string {
 	list := make([]rune, len(text))
 	for i := range len(text) {
@@ -109,7 +110,7 @@ func mapTexts(v reflect.Value, change func(string) string) reflect.Value {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if field := to.Field(i); field.CanSet() { // the header has no texts
+			if field := to.Field(i); field.CanSet() { // the header contains no texts
 				field.Set(mapTexts(v.Field(i), change))
 			}
 		}

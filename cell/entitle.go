@@ -19,8 +19,8 @@ func (c *Cell) defaultProject(user string) string {
 	return ""
 }
 
-// enrolUser makes an object for a user who has none (sge_conf(5), enforce_user auto), and
-// keeps one that was made so for another auto_user_delete_time.
+// enrolUser creates an object for a user without one (sge_conf(5), enforce_user auto), and extends
+// the lifetime of an automatic object by auto_user_delete_time.
 func (c *Cell) enrolUser(now int64, name string) {
 	conf := c.cluster.Global()
 	if !c.policy.knowsUser(name) {
@@ -35,7 +35,8 @@ func (c *Cell) enrolUser(now int64, name string) {
 	c.prolong(now, name)
 }
 
-// prolong sets when an automatic user object is removed. auto_user_delete_time 0 means never.
+// prolong sets the time at which an automatic user object is removed. auto_user_delete_time 0 means
+// never.
 func (c *Cell) prolong(now int64, name string) {
 	keep := int64(c.cluster.Global().AutoUserDeleteTime.Seconds())
 	expiry, automatic := c.policy.automatic[name]
@@ -76,11 +77,12 @@ func (c *Cell) expireUser(name string) {
 	c.usersChanged(name)
 }
 
-// usersChanged makes what depends on the numbers of users, after one has come or gone.
+// usersChanged updates the state that depends on the numbers of users, after a user object was
+// added or removed.
 func (c *Cell) usersChanged(name string) {
 	if c.policy.Tree == nil || !c.policy.inTree[name] && len(c.policy.users.list) <= c.policy.room {
 		c.state.Entitlements = c.policy.Entitlements
-		if c.perUser[name] > 1 { // jobs from before the user had an object
+		if c.perUser[name] > 1 { // jobs submitted before the user had an object
 			c.entitleAgain(func(j *Job) bool { return j.Owner() == name })
 		}
 		return
@@ -90,7 +92,7 @@ func (c *Cell) usersChanged(name string) {
 	c.entitleAgain(func(*Job) bool { return true })
 }
 
-// entitleAgain does what entitle does, for jobs that the scheduler knows already.
+// entitleAgain calls entitle for jobs that the scheduler already has.
 func (c *Cell) entitleAgain(is func(*Job) bool) {
 	for _, id := range c.ids() {
 		j := c.jobs[id]
@@ -108,7 +110,8 @@ func (c *Cell) entitleAgain(is func(*Job) bool) {
 	}
 }
 
-// entitle finds the numbers that the ticket policies need of a job.
+// entitle determines the numbers by which the ticket policies identify the user, project and
+// department of a job.
 func (c *Cell) entitle(j *Job) {
 	s := &j.sched
 	user, project := c.policy.users.indexOf(j.Owner()), c.policy.projects.indexOf(j.Project)
@@ -118,7 +121,8 @@ func (c *Cell) entitle(j *Job) {
 	if c.policy.Tree != nil {
 		s.Leaf = c.policy.Tree.Leaf(user, project)
 	}
-	// What a task was started with stays, but whose it is follows the job: its usage does, too.
+	// A running task keeps its start values, except for the user and project: its usage follows
+	// those of the job.
 	for _, t := range j.tasks {
 		if t.run != nil && t.run.Job != s {
 			f := t.run.Job
@@ -127,8 +131,8 @@ func (c *Cell) entitle(j *Job) {
 	}
 }
 
-// Department returns the department of a user: the first user set of that type with the user, or else
-// with the group, or else defaultdepartment (access_list(5)).
+// Department returns the department of a user: the first user set of that type that contains the
+// user, otherwise the first that contains the group, otherwise defaultdepartment (access_list(5)).
 func (c *Cell) Department(user, group string) string {
 	byGroup := ""
 	for _, name := range c.cluster.UserSetNames() {
@@ -149,8 +153,8 @@ func (c *Cell) Department(user, group string) string {
 	return qconf.DefaultDepartment
 }
 
-// Departments returns the names of the departments in the order of the Entitlements, as
-// Users and Projects are; names of users and projects that are gone are empty.
+// Departments returns the names of the departments in the order of the Entitlements. In this list,
+// and in those of Users and Projects, the name of a removed object is empty.
 func (c *Cell) Departments() []string { return c.policy.departments.list }
 
 // Users returns the names of the users that have an object, by their numbers.

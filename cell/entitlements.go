@@ -10,8 +10,8 @@ import (
 )
 
 // entitlements is the state of the ticket policies: the users, projects and departments of the
-// cluster by number, their shares, and what they have used. Numbers stay while the configuration
-// changes, since usage belongs to users and projects.
+// cluster by number, their shares, and their usage. Numbers stay the same when the configuration
+// changes, since the usage of users and projects is stored by number.
 type entitlements struct {
 	scheduler.Entitlements
 	users, projects, departments names
@@ -19,13 +19,13 @@ type entitlements struct {
 	room                         int               // the number of users for which the tree has room
 	inTree                       map[string]bool   // names of its nodes
 	decay                        *tickets.Decay
-	halftimes                    halftimes // of which decay was made
+	halftimes                    halftimes // half-lives of the decay
 }
 
 // expiry is the end of an automatic user object (sge_conf(5), auto_user_delete_time).
 type expiry struct {
-	at  int64 // when the object is removed; 0 for never
-	due int64 // when the cell checks this next; 0 for never
+	at  int64 // time of the removal; 0 for never
+	due int64 // time of the cell's next check; 0 for never
 }
 
 func newEntitlements() entitlements {
@@ -94,7 +94,7 @@ func (e *entitlements) read(cluster *qconf.Cluster) {
 	e.plant(cluster)
 }
 
-// grown returns the list, long enough for an index.
+// grown returns the list, extended to contain index i.
 func grown[T any](list []T, i int32) []T {
 	for int(i) >= len(list) {
 		var zero T
@@ -131,8 +131,8 @@ func (e *entitlements) removeProject(name string) {
 	e.projects.remove(name)
 }
 
-// plant makes the share tree. Nodes of users that have no object are groups without
-// children: the original refuses such a tree, and here it gives nothing to anybody.
+// plant builds the share tree. Nodes of users without an object are groups without children. The
+// original refuses such a tree; here these nodes get no share.
 func (e *entitlements) plant(cluster *qconf.Cluster) {
 	e.Tree, e.inTree = nil, map[string]bool{}
 	tree := cluster.ShareTree()

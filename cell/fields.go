@@ -13,16 +13,15 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// requestFields is a submit.Request with the names that records have. The compiler sees to
-// it that there is none too few. What is not set is left out, and an empty list is not the
-// same as none.
+// requestFields is a submit.Request with the field names of records. The compiler checks that no
+// field is missing. Unset fields are omitted; an empty list differs from none.
 type requestFields struct {
 	Help   bool `json:"help,omitzero"`
 	DryRun bool `json:"dry_run,omitzero"`
 	Terse  bool `json:"terse,omitzero"`
 
 	Command   string            `json:"command,omitzero"`
-	Script    []byte            `json:"-"` // has a record of its own
+	Script    []byte            `json:"-"` // has its own record
 	FromStdin bool              `json:"from_stdin,omitzero"`
 	Args      []string          `json:"args,omitzero"`
 	Binary    bool              `json:"binary,omitzero"`
@@ -48,7 +47,7 @@ type requestFields struct {
 	PE      *submit.ParallelRequest `json:"pe,omitzero"`
 	Binding *submit.Binding         `json:"binding,omitzero"`
 	Notify  bool                    `json:"notify,omitzero"`
-	Rerun   job.Tristate            `json:"rerun"` // zero is no
+	Rerun   job.Tristate            `json:"rerun"` // the zero value means no
 	PTY     job.Tristate            `json:"pty"`
 
 	Checkpoint         string        `json:"checkpoint,omitzero"`
@@ -79,7 +78,7 @@ type requestFields struct {
 	Noted []submit.Note `json:"noted,omitzero"`
 }
 
-// reservationFields is a submit.Reservation likewise.
+// reservationFields is a submit.Reservation with the field names of records.
 type reservationFields struct {
 	Start     submit.DateTime `json:"start,omitzero"`
 	End       submit.DateTime `json:"end,omitzero"`
@@ -103,8 +102,8 @@ type reservationFields struct {
 	Help        bool            `json:"help,omitzero"`
 }
 
-// requestsRecord is a scheduler.Requests likewise. User, group and project are those of
-// the job, and only jobs make requests that are frozen.
+// requestsRecord is a scheduler.Requests with the field names of records. User, group and project
+// are those of the job. Only the requests of jobs are frozen, not those of reservations.
 type requestsRecord struct {
 	Hard         []qconf.Setting `json:"hard,omitzero"`
 	Soft         []qconf.Setting `json:"soft,omitzero"`
@@ -164,7 +163,7 @@ func recordOfRequests(q *scheduler.Requests) *requestsRecord {
 	return r
 }
 
-// rangesRecord returns a list of ranges, range by range: that 7,9 is one of two is shown.
+// rangesRecord formats a list of ranges, range by range: "7,9" remains two ranges.
 func rangesRecord(l rangelist.List) string {
 	var b []byte
 	for r := range l.Ranges() {
@@ -183,7 +182,7 @@ func rangesRecord(l rangelist.List) string {
 	return string(b)
 }
 
-// rangesOf reads what rangesRecord writes.
+// rangesOf reads the format of rangesRecord.
 func rangesOf(text string) (rangelist.List, error) {
 	if text == "" {
 		return rangelist.List{}, nil

@@ -3,9 +3,9 @@ package cell
 // Finished is a job that has left (qstat(1), -s z). A restart of the master forgets finished jobs.
 type Finished struct {
 	*Job
-	Left   int64  // when it left
+	Left   int64  // time at which it left
 	Ran    bool   // at least one task ran
-	Ending Ending // the end of a task that was explained last; the zero Ending for none
+	Ending Ending // end of the task that was explained last; zero for none
 	// Priority and NormalizedTickets are those of the pending job in the last scheduling run before
 	// it left; 0 for a job that was not pending.
 	Priority, NormalizedTickets float64

@@ -16,7 +16,7 @@ func finished(h *harness) string {
 	return strings.Join(names, " ")
 }
 
-// As many jobs are told of as finished_jobs says, those that have left last.
+// Finished returns at most finished_jobs jobs, those that have left last.
 func TestFinished(t *testing.T) {
 	h := newHarness(t, small.with(files{"conf/global": "finished_jobs 3"}))
 	for i := range 20 {
@@ -42,8 +42,8 @@ func TestFinished(t *testing.T) {
 	}
 }
 
-// Of a job that has left nothing stays of what is not told of it, such as its environment,
-// which may be large: not even by way of a job that is there and asked for the same.
+// The cell keeps nothing of a finished job that Finished does not return, such as its environment,
+// which may be large. This includes data that it shared with an existing job.
 func TestFinishedKeepsLittle(t *testing.T) {
 	c, problems := Restore(start, small.cluster(t), Options{}, func(func(string, []byte) bool) {})
 	if len(problems) > 0 {
@@ -86,7 +86,8 @@ func TestFinishedKeepsLittle(t *testing.T) {
 	}
 }
 
-// A user that was made for a job is there, and can be removed when he has none.
+// A user object that was created for a job exists while the user has jobs, and can be removed
+// afterwards.
 func TestUsersMadeForJobs(t *testing.T) {
 	h := newHarness(t, small.with(files{
 		"conf/global": "enforce_user auto\nauto_user_fshare 7\nauto_user_oticket 3\nauto_user_delete_time 3600", "users/carol": "name carol",

@@ -11,13 +11,13 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// start is when the tests begin: Friday 2026-11-20 22:00:00 UTC.
+// start is the time at which the tests begin: Friday 2026-11-20 22:00:00 UTC.
 const start int64 = 1795212000
 
-// files are the files of a cluster, by path.
+// files holds the files of a cluster, by path.
 type files map[string]string
 
-// with is the cluster with other or more files. An empty text takes a file away.
+// with returns the cluster with changed or additional files. An empty text removes a file.
 func (f files) with(more files) files {
 	all := files{}
 	for _, m := range []files{f, more} {
@@ -43,7 +43,7 @@ func (f files) cluster(t testing.TB) *qconf.Cluster {
 	return c
 }
 
-// small is two hosts with two slots each.
+// small has two hosts with two slots each.
 var small = files{
 	"queues/all.q":           "qname all.q\nhostlist n1 n2\nslots 2\nload_thresholds NONE\npe_list fill rr\nqtype BATCH\nowner_list olga",
 	"queues/int.q":           "qname int.q\nhostlist n1\nslots 1\nload_thresholds NONE\nqtype INTERACTIVE",
@@ -70,11 +70,11 @@ type harness struct {
 	t      testing.TB
 	now    int64
 	files  files           // of the configuration, for events that change it
-	log    []string        // what events have led to
-	starts map[string]bool // all that were ordered
+	log    []string        // results of events
+	starts map[string]bool // all starts that were ordered
 }
 
-// newHarness is a cell all of whose hosts have reported.
+// newHarness returns a cell in which all hosts have reported.
 func newHarness(t testing.TB, f files) *harness {
 	t.Helper()
 	return newHarnessOf(t, f.cluster(t))
@@ -103,7 +103,7 @@ func (h *harness) wait(seconds int64) { h.now += seconds }
 
 func caller(user string) Caller { return Caller{User: user, Group: "staff", Host: "master"} }
 
-// try is qsub with a command line.
+// try runs qsub with a command line.
 func (h *harness) try(user, line string) (*Answer, error) {
 	h.t.Helper()
 	r, err := submit.Parse(submit.Input{Args: append(fields(line), "-b", "y", "/bin/sleep", "60"), Master: true})
@@ -113,7 +113,7 @@ func (h *harness) try(user, line string) (*Answer, error) {
 	return h.Submit(h.now, caller(user), r)
 }
 
-// fields splits at blanks, with quotes.
+// fields splits a line at blanks, with quotes.
 func fields(line string) []string {
 	var words []string
 	quoted := false
@@ -140,7 +140,7 @@ func fields(line string) []string {
 	return words
 }
 
-// sub is qsub of what is accepted.
+// sub runs qsub with a command line that must be accepted.
 func (h *harness) sub(user, line string) uint32 {
 	h.t.Helper()
 	a, err := h.try(user, line)
@@ -150,7 +150,7 @@ func (h *harness) sub(user, line string) uint32 {
 	return a.ID
 }
 
-// run is a scheduling run; what starts is confirmed at once.
+// run performs a scheduling run and confirms the starts at once.
 func (h *harness) run() *Run {
 	h.t.Helper()
 	r := h.Schedule(h.now)
@@ -189,8 +189,8 @@ func (h *harness) end(id, task uint32, e End) *Answer {
 	return a
 }
 
-// show is all jobs, one after the other, in a short form of qstat:
-// "1 r all.q@n1", "2.3-5 hqw".
+// show returns all jobs, one after the other, in a short form of qstat: "1 r all.q@n1", "2.3-5
+// hqw".
 func (h *harness) show() string {
 	var lines []string
 	for _, j := range h.Jobs() {

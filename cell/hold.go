@@ -56,7 +56,7 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 	for _, x := range tasks {
 		there |= x.Holds
 	}
-	// n removes all holds, which includes those of managers whether they are set or not.
+	// n removes all holds, including the manager's, whether they are set or not.
 	if change.Clear == submit.AllHolds && there != 0 && c.mayChange(by, j) && !c.isManager(by.User) {
 		a.deny("denied: %q must be manager to remove manager hold", by.User)
 		return
@@ -67,7 +67,7 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 		return
 	}
 	next := j.Holds&^change.Clear | change.Set
-	alone := next != j.Holds && !waiting.IsEmpty() && waiting.Len() < j.Waiting.Len() // tasks get holds of their own
+	alone := next != j.Holds && !waiting.IsEmpty() && waiting.Len() < j.Waiting.Len() // the tasks get their own holds
 	if alone {
 		if err := c.checkRoom("denied", "holding tasks by themselves", j.Owner(), ofRecords(taskRoom*int64(waiting.Len()))); err != nil {
 			a.deny("%s", err.Error())

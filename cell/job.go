@@ -16,7 +16,7 @@ type Job struct {
 	Group  string
 	Host   string // the submit host
 	Origin *Origin
-	// Submission is that of the Caller who submitted the job.
+	// Submission is the value of Caller.Submission at the submission.
 	Submission string
 
 	Project string // empty for none
@@ -28,11 +28,11 @@ type Job struct {
 	Waiting rangelist.List
 	// Version counts alterations and holds.
 	Version int
-	// Problem is the reason why the job cannot be scheduled since the configuration has changed.
+	// Problem is the reason why the job cannot be scheduled after a change of the configuration.
 	Problem string
 
-	asked *submit.Request // the request, which may be shared with other jobs; then
-	own   *own            // own holds the values of this job
+	asked *submit.Request // the request, which may be shared with other jobs
+	own   *own            // the values that differ from a shared request
 
 	sched scheduler.Job
 	tasks []*Task // by their numbers
@@ -44,8 +44,8 @@ type Job struct {
 
 	unsaved, saved jobParts // changes since the last call of Changes, and the parts that it has returned
 	kept           jobSizes // size of the stored records
-	beside         *beside  // its script, if that is not in asked
-	countedBeside  bool     // in the owner's total
+	beside         *beside  // its script, if that is stored beside the records
+	countedBeside  bool     // it counts in the owner's total
 	encoded        []byte   // the request as it will be stored, nil until it is encoded
 }
 
@@ -81,7 +81,7 @@ func (j *Job) Shares() float64 { return j.sched.Shares }
 // IsArray reports whether it is an array job.
 func (j *Job) IsArray() bool { return j.asked.Array != nil }
 
-// Scheduled returns the scheduler's object of the job.
+// Scheduled returns the scheduler's object for the job.
 func (j *Job) Scheduled() *scheduler.Job { return &j.sched }
 
 // Tasks returns the tasks that run, have run, or differ from the other pending tasks, by number.
@@ -99,7 +99,7 @@ type Phase uint8
 // The phases.
 const (
 	Pending      Phase = iota
-	Transferring       // ordered from an execution host, which has not confirmed it
+	Transferring       // an execution host was ordered to start it, and has not confirmed it
 	Running
 )
 
@@ -115,7 +115,7 @@ type Task struct {
 	// Message is the reason why an earlier start failed without a fault of the job. qstat -j shows
 	// it as error reason although the task is pending or running (tested).
 	Message string
-	// Deleted is set when the execution side has been ordered to end the task for good.
+	// Deleted is set if the execution side was ordered to kill the task for good.
 	Deleted bool
 	// Restarts is the number of further starts, done or due; it distinguishes the task's starts.
 	// Refusals is the number of starts that the host refused, or that led to an error state that
@@ -136,7 +136,7 @@ type Task struct {
 	comeback                      backoff   // after an end with a request to run again
 	unclean                       []unclean // hosts where an earlier start has not been cleaned up
 	byUser, slotwise, byThreshold bool
-	resumed                       bool            // with one of its queue instances, regardless of the others
+	resumed                       bool            // resumed with one of its queue instances, regardless of the others
 	booked                        tickets.Amounts // the part of Used that is in the ledger
 	dirty                         bool
 	unsaved                       bool // changed since the last call of Changes
@@ -148,7 +148,7 @@ type Task struct {
 type Live struct {
 	Vmem, MaxVmem int64   // bytes, now and at peak
 	IOWait        float64 // seconds
-	Refused       int64   // how often the kernel refused the task a process or thread
+	Refused       int64   // number of times that the kernel refused a process or thread to the task
 }
 
 // unclean is a host where processes of an earlier start may still run.
@@ -157,7 +157,7 @@ type unclean struct {
 	host    string
 }
 
-// Running returns the scheduler's object of a running task, nil for a pending task.
+// Running returns the scheduler's object for a running task, nil for a pending task.
 func (t *Task) Running() *scheduler.Running { return t.run }
 
 // Suspended reports whether the task is suspended for any reason.
@@ -181,7 +181,7 @@ func (t *Task) State() string {
 	}
 	put('d', t.Deleted)
 	put('E', t.Error != "")
-	// A suspended queue always gives S, whatever suspended it (tested).
+	// A suspended queue always results in S, whatever the reason of the suspension (tested).
 	put('S', suspended&(scheduler.BySubordinate|scheduler.ByQueue) != 0)
 	put('T', suspended&scheduler.ByThreshold != 0)
 	put('h', t.Holds != 0 || t.run == nil && len(t.Job.predecessors.jobs) > 0)
@@ -209,7 +209,7 @@ func (j *Job) task(number uint32) *Task {
 	return nil
 }
 
-// enrol gives a pending task a state of its own.
+// enrol creates the Task of a pending task.
 func (c *Cell) enrol(j *Job, number uint32) *Task {
 	i, ok := j.find(number)
 	if ok {

@@ -12,7 +12,7 @@ func (c *Cell) Reported(host string) map[string]string { return c.loads[host] }
 // Empty reports whether all jobs have left.
 func (c *Cell) Empty() bool { return len(c.jobs) == 0 }
 
-// Explain finds out why jobs are pending if scheduling runs do not (Options.Unexplained). It
+// Explain determines why jobs are pending if scheduling runs do not (Options.Unexplained). It
 // returns the decisions that a run would make now, without applying them.
 func (c *Cell) Explain(now int64) *scheduler.Decisions {
 	c.tick(now)
@@ -22,7 +22,7 @@ func (c *Cell) Explain(now int64) *scheduler.Decisions {
 	return c.decisions
 }
 
-// Unexplained reports whether only Explain finds out why jobs are pending (Options.Unexplained).
+// Unexplained reports whether only Explain determines why jobs are pending (Options.Unexplained).
 func (c *Cell) Unexplained() bool { return c.options.Unexplained }
 
 // HostNames returns the rule for comparing names of hosts (Options.Hosts).

@@ -6,7 +6,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// names gives numbers to names. The number of a removed name goes to the next name.
+// names assigns numbers to names. The number of a removed name is reused.
 type names struct {
 	list  []string // empty for a number that is free
 	index map[string]int32
@@ -22,7 +22,7 @@ func (n *names) indexOf(name string) int32 {
 	return tickets.None
 }
 
-// add returns the number of a name. It gives the name a number if it has none.
+// add returns the number of a name. It assigns one if the name has none.
 func (n *names) add(name string) int32 {
 	if i, ok := n.index[name]; ok {
 		return i
@@ -62,8 +62,8 @@ func (n *names) name(i int32) string {
 	return n.list[i]
 }
 
-// put gives a name its previous number, if that is free and not too large: lists are as long as the
-// largest number.
+// put assigns a name its previous number, if that is free and below the limit: the length of the
+// lists is the largest number.
 func (n *names) put(name string, i int32, limit int) int32 {
 	if i < 0 || int(i) > limit || int(i) < len(n.list) && n.list[i] != "" {
 		return n.add(name)

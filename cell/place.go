@@ -7,15 +7,14 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// place is the cell's state of a queue instance, besides its status.
+// place is the cell's data of a queue instance in addition to its status.
 type place struct {
-	tasks   []*Task  // that have slots there, in the order in which they were started
-	errors  []string // of jobs: the reasons of its error state; see also Cell.refusing
-	checked int64    // when suspend thresholds last suspended or resumed a task
+	tasks   []*Task  // tasks with slots there, in the order of their starts
+	errors  []string // reasons for its error state, caused by jobs; see also Cell.refusing
+	checked int64    // time at which suspend thresholds last suspended or resumed a task
 }
 
-// TasksIn returns the tasks that have slots of a queue instance, in the order in which they
-// were started.
+// TasksIn returns the tasks that have slots of a queue instance, in the order of their starts.
 func (c *Cell) TasksIn(id scheduler.InstanceID) []*Task { return c.places[id].tasks }
 
 // occupy registers a task with the instances where it has slots.
@@ -41,14 +40,14 @@ func (c *Cell) vacate(t *Task) {
 	}
 }
 
-// leftBehind checks whether orphaned instances have become unused.
+// leftBehind checks whether orphaned instances are no longer in use.
 func (c *Cell) leftBehind(grants []scheduler.Grant) {
 	for _, g := range grants {
 		c.stale = c.stale || c.state.Status(g.Instance)&scheduler.Orphaned != 0 && len(c.places[g.Instance].tasks) == 0
 	}
 }
 
-// keptStatus are the states that are stored, since they do not follow from other state.
+// keptStatus holds the states that are stored, since they do not follow from other data.
 const keptStatus = scheduler.Failed | scheduler.DisabledByUser | scheduler.SuspendedByUser
 
 // setStatus changes the state of a queue instance and of its tasks.

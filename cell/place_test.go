@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// levels is a host with queues that suspend each other.
+// levels has a host with queues that suspend each other.
 var levels = small.with(files{
 	"queues/all.q":  "",
 	"queues/int.q":  "",
@@ -23,7 +23,7 @@ func TestQueueWiseSubordination(t *testing.T) {
 	h.sub("alice", "-q low.q")
 	h.run()
 	h.sub("alice", "-q mid.q")
-	h.sub("alice", "-q idle.q") // is suspended by low.q
+	h.sub("alice", "-q idle.q") // suspended by low.q
 	h.run()
 	h.expect("1 r low.q@n1; 2 r mid.q@n1; 3 qw")
 	h.sub("alice", "-q high.q@n1")
@@ -53,7 +53,7 @@ func TestQueueWiseSubordination(t *testing.T) {
 	h.idle()
 }
 
-// tree is a host with slot-wise subordination.
+// tree has a host with slot-wise subordination.
 var tree = small.with(files{
 	"queues/all.q": "",
 	"queues/int.q": "",
@@ -78,7 +78,7 @@ func TestSlotWiseSubordination(t *testing.T) {
 	h.sub("bob", "-q sup.q")
 	h.run()
 	h.expect("1 r s1.q@n1; 2 S s1.q@n1; 3 S s2.q@n1; 4 S s2.q@n1; 5 r sup.q@n1; 6 r sup.q@n1; 7 r sup.q@n1")
-	// A job that starts where there is no room is suspended at once.
+	// A job that starts above the threshold is suspended at once.
 	h.wait(10)
 	h.sub("bob", "-q s2.q")
 	h.run()
@@ -141,8 +141,8 @@ func TestSuspendThresholds(t *testing.T) {
 	states("rrrrr")
 }
 
-// TestUrgencyOfSuspendedTask is what a task that has been suspended keeps: its urgency in the
-// scale of the last run before that.
+// TestUrgencyOfSuspendedTask checks the urgency that a suspended task keeps: its urgency in the
+// scale of the last run before the suspension.
 func TestUrgencyOfSuspendedTask(t *testing.T) {
 	h := newHarness(t, small.with(files{"sched_conf": "weight_waiting_time 1\n"}))
 	for _, pause := range []int64{5, 15, 0} {
@@ -220,7 +220,7 @@ func TestInitialStates(t *testing.T) {
 	expect(scheduler.DisabledByUser, 0)
 	h.ModifyQueues(h.now, caller("root"), EnableQueue, []string{"all.q"}, false)
 	h.ModifyQueues(h.now, caller("root"), DisableQueue, []string{"int.q"}, false)
-	h.report() // is not the first
+	h.report() // not the first report
 	expect(0, scheduler.DisabledByUser)
 	if _, err := h.HostLost(h.now, "n1"); err != nil {
 		t.Fatal(err)

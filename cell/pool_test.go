@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// withPool is small with a memory pool on its hosts.
+// withPool returns small with a memory pool on its hosts.
 func withPool() files {
 	f := maps.Clone(small)
 	f["complexes"] += "\nmem_free mf MEMORY <= YES NO 0 0\nh_vmem h_vmem MEMORY <= YES NO 0 0\nm_mem_free mmf MEMORY <= YES YES 1G 0"
@@ -21,7 +21,7 @@ func withPool() files {
 	return f
 }
 
-// TestNegativeMemory refuses requests that would enlarge the pool, however they come.
+// TestNegativeMemory checks that requests that would enlarge the pool are refused on every path.
 func TestNegativeMemory(t *testing.T) {
 	h := newHarness(t, withPool())
 	const want = `attribute "mem_free" is a request for memory but has a negative value`
@@ -38,7 +38,7 @@ func TestNegativeMemory(t *testing.T) {
 	refused("qsub -w n", err)
 	_, err = h.reserve("alice", "-d 100 -l mf=-1T")
 	refused("qrsub", err)
-	// A JSV has changed the request of a job that was fine.
+	// A verifier has changed the request of a valid job.
 	r, err := submit.Parse(submit.Input{Args: []string{"-l", "mf=1G", "-b", "y", "sleep"}, Master: true, Cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestNegativeMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryOfReservedJobs compares what jobs in a reservation are started with.
+// TestMemoryOfReservedJobs compares the requests with which jobs in a reservation are started.
 func TestMemoryOfReservedJobs(t *testing.T) {
 	for name, c := range map[string]struct {
 		reserve, submit string

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// busy is a cluster with something of everything.
+// busy is a cluster that uses every feature.
 var busy = small.with(files{
 	"queues/all.q":  "qname all.q\nhostlist n1 n2 n3\nslots 3\nload_thresholds NONE\npe_list fill rr\nqtype BATCH\nrerun TRUE",
 	"queues/high.q": "qname high.q\nhostlist n1 n2\nslots 2\nload_thresholds NONE\npe_list fill\nsubordinate_list low.q=1",
@@ -29,14 +29,14 @@ var busy = small.with(files{
 	"rqs":           "{\nname r\nenabled TRUE\nlimit users {*} to slots=6\n}",
 })
 
-// capacities are what the cluster has, by queue instance and by consumable.
+// The capacities of the cluster, by queue instance and by consumable.
 const (
 	licOfN1, licOfN2, tokens = 4, 3, 5
 	memOfN1                  = 8
 )
 
-// event is something that may happen: it is drawn for what a cell has, and may then be done
-// to others, too. It is nil where there is nothing to do.
+// event is a possible event. It is drawn for the state of one cell, and the result can be applied
+// to other cells as well. It is nil if no such event is possible.
 type event func(*rapid.T, *harness) func(*harness)
 
 var events = map[string]event{
@@ -134,7 +134,7 @@ var events = map[string]event{
 	},
 }
 
-// logged notes what was answered, for comparison.
+// logged records an answer, for comparison.
 func (h *harness) logged(a *Answer, err error) {
 	if err != nil {
 		h.log = append(h.log, "error: "+err.Error())
@@ -144,7 +144,7 @@ func (h *harness) logged(a *Answer, err error) {
 	h.logActions(a.Actions)
 }
 
-// mustLog is the same for what may not fail.
+// mustLog is the same for a command that must not fail.
 func (h *harness) mustLog(a *Answer, err error) {
 	h.t.Helper()
 	if err != nil {
@@ -159,7 +159,7 @@ func (h *harness) logActions(actions []Action) {
 	}
 }
 
-// logRun notes what was decided.
+// logRun records the decisions of a run.
 func (h *harness) logRun(r *Run) {
 	for _, s := range r.Decisions.Starts {
 		line := fmt.Sprintf("start %d.%d, priority %.9g, tickets %.9g:", s.Job.ID, s.Task, s.Priority.Priority, s.Tickets.Total)
@@ -204,13 +204,13 @@ func someJob(t *rapid.T, h *harness) []submit.JobRange {
 	return []submit.JobRange{r}
 }
 
-// happen is a random one of some events, named by their keys; nil for none.
+// happen draws one of the events, in the order of their keys; nil for none.
 func happen(t *rapid.T, h *harness, of map[string]event) func(*harness) {
 	name := rapid.SampledFrom(slices.Sorted(maps.Keys(of))).Draw(t, "event")
 	return of[name](t, h)
 }
 
-// whole checks what must hold at any time.
+// whole checks the invariants of a cell.
 func (h *harness) whole(t *rapid.T, tasks map[uint32]int) {
 	lic, mem := map[string]int{}, map[string]int{}
 	tok := 0
@@ -267,8 +267,8 @@ func request(j *Job, text string) int {
 	return 0
 }
 
-// Whatever happens, nothing is oversubscribed, no task is lost or there twice, and when all
-// tasks have ended nothing is booked.
+// For any events, nothing is oversubscribed, no task is lost or duplicated, and nothing is booked
+// after all tasks have ended.
 func TestWhateverHappens(t *testing.T) {
 	cluster := busy.cluster(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -296,7 +296,7 @@ func TestWhateverHappens(t *testing.T) {
 	})
 }
 
-// The same events give the same answers.
+// Equal events give equal answers.
 func TestEqualEventsGiveEqualAnswers(t *testing.T) {
 	run := func() string {
 		h := newHarness(t, busy)

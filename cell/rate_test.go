@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// rate is a cluster in which users may submit three jobs a minute.
+// rate is a cluster in which users may submit three jobs per minute.
 var rate = small.with(files{"conf/global": "qmaster_params max_u_submissions=3/0:1:0"})
 
 func (h *harness) submits(user, line, refusal string) {
@@ -20,8 +20,8 @@ func (h *harness) submits(user, line, refusal string) {
 	}
 }
 
-// TestSubmissionRate: a user may submit so many jobs at once, and then one whenever a part of the
-// period is over.
+// TestSubmissionRate checks that a user may submit a number of jobs at once, and then one whenever
+// its part of the period has passed.
 func TestSubmissionRate(t *testing.T) {
 	h := newHarness(t, rate)
 	h.now = 1_000_000_020 // 01:47:00
@@ -39,18 +39,18 @@ func TestSubmissionRate(t *testing.T) {
 	h.wait(1)
 	h.submits("alice", "-N d", "")
 	h.submits("alice", "-N e", "job rejected: only 3 jobs are allowed per user and 60 seconds (max_u_submissions): try again in 20 seconds, at 01:47:40")
-	// However long nobody has submitted anything, there are never more at once.
+	// After any time without submissions the number at once is the same.
 	h.wait(10_000)
 	for range 3 {
 		h.submits("alice", "-N f", "")
 	}
 	h.submits("alice", "-N g", "job rejected: only 3 jobs are allowed per user and 60 seconds (max_u_submissions): try again in 20 seconds, at 04:34:20")
-	// A clock that is set back has nobody wait until it is where it was.
+	// If the clock is set back, users do not have to wait until the previous time.
 	h.wait(-5_000)
 	h.submits("alice", "-N g", "job rejected: only 3 jobs are allowed per user and 60 seconds (max_u_submissions): try again in 20 seconds, at 03:11:00")
 }
 
-// TestRateOfCopies: qresub submits, too.
+// TestRateOfCopies checks that qresub counts as a submission.
 func TestRateOfCopies(t *testing.T) {
 	h := newHarness(t, rate)
 	id := h.sub("alice", "-N a")
@@ -61,7 +61,7 @@ func TestRateOfCopies(t *testing.T) {
 	}
 }
 
-// TestRateThatChanges: another limit holds at once, and none does, too.
+// TestRateThatChanges checks that a new limit applies at once, and so does its removal.
 func TestRateThatChanges(t *testing.T) {
 	h := newHarness(t, rate)
 	for range 3 {

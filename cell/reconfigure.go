@@ -33,7 +33,7 @@ func (c *Cell) reconfigure(now int64, cluster *qconf.Cluster) error {
 	if err := m.prepare(); err != nil {
 		return err
 	}
-	c.touchLedger() // of removed ones as well
+	c.touchLedger() // including removed ones
 	c.world = m.next
 	c.policy = c.policy.renew(cluster)
 	c.state.Entitlements = c.policy.Entitlements
@@ -59,7 +59,7 @@ type move struct {
 type movedTask struct {
 	task *Task
 	run  *scheduler.Running
-	own  bool // it goes on having what its job has
+	own  bool // it keeps the requests of its job
 }
 
 // orphans returns the instances in use that do not exist in the next world.
@@ -129,7 +129,7 @@ func (m *move) prepare() error {
 	return nil
 }
 
-// compareOrder sorts tasks by their start.
+// compareOrder compares tasks by the order of their starts.
 func compareOrder(a, b *Task) int {
 	return compareStarted(a.Started, b.Started, a.run.Job.StartOrder, b.run.Job.StartOrder)
 }
@@ -138,7 +138,7 @@ func compareStarted(a, b, orderOfA, orderOfB int64) int {
 	return cmp.Or(cmp.Compare(a, b), cmp.Compare(orderOfA, orderOfB))
 }
 
-// requests returns the requests that a running task was started with.
+// requests returns the requests with which a running task was started.
 func (t *Task) requests() *scheduler.Requests {
 	r := *t.run.Job.Category.Requests()
 	// Jobs of a category may have different owners if no decision depends on the owner.
@@ -180,8 +180,8 @@ func (m *move) task(t *Task) error {
 	return nil
 }
 
-// category returns the category of requests that have a place already. The queues that they name
-// need not exist any more.
+// category returns the category for requests of a task that has its slots already. The queues that
+// they name may have been removed.
 func (m *move) category(r *scheduler.Requests) (*scheduler.Category, error) {
 	category, err := m.next.model.Category(r)
 	if err == nil {

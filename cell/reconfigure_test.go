@@ -30,7 +30,7 @@ func TestConfigurationChanges(t *testing.T) {
 	h.expect(want)
 	h.run()
 	h.expect(want)
-	// mid.q goes, and comes back with the state of a new queue.
+	// mid.q is removed, and returns with the state of a new queue.
 	gone := levels.with(files{"queues/mid.q": ""})
 	gone["queues/high.q"] = strings.Replace(gone["queues/high.q"], " mid.q", "", 1)
 	h.change(gone)
@@ -61,7 +61,7 @@ func TestOrphans(t *testing.T) {
 		t.Fatalf("the instance is not orphaned: %v", ok)
 	}
 	h.sub("bob", "-q int.q@n1 -now y")
-	h.change(small.with(files{"queues/int.q": ""})) // it stays
+	h.change(small.with(files{"queues/int.q": ""})) // the queue stays as an orphan
 	h.expect("1 r int.q@n1; 2 hqw; 3 qw")
 	h.run()
 	h.end(1, 1, End{})
@@ -76,7 +76,7 @@ func TestOrphans(t *testing.T) {
 	h.idle()
 }
 
-// A job that runs somewhere else goes on when a queue is gone that it would have liked.
+// A running job continues if another queue that its request names is removed.
 func TestQueuesThatRunningJobsDoNotNeed(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-soft -q int.q")
@@ -148,7 +148,7 @@ func TestIntervalsSurviveAChange(t *testing.T) {
 	h.expect("1 T all.q@n1; 2 T all.q@n1")
 }
 
-// A job that lasts into the time when a calendar closes its queue is not started there.
+// A job is not started in a queue whose calendar closes it before the job's end.
 func TestClosingTimesArePlannedFor(t *testing.T) {
 	h := newHarness(t, small.with(files{
 		"queues/all.q": "qname all.q\nhostlist n1\nslots 5\nload_thresholds NONE\ncalendar night",

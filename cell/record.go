@@ -8,9 +8,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// recordVersion is the version of the records that are written. A record of a newer one
-// cannot be read; in those of older ones fields are missing. Fields that are unknown are
-// ignored.
+// recordVersion is the version of the records that the cell writes. Records of a newer version
+// cannot be read. In records of older versions fields may be missing. Unknown fields are ignored.
 const recordVersion = 1
 
 // record is the stored value of a key.
@@ -19,8 +18,8 @@ type record interface{ header() *recordHeader }
 // recordHeader is the common beginning of all records.
 type recordHeader struct {
 	Version int `json:"v"`
-	// Bytes says that the texts of the record are not Unicode: each of their characters
-	// stands for a byte.
+	// Bytes is set if the texts of the record are not valid UTF-8: each character then stands for
+	// one byte.
 	Bytes bool `json:"bytes,omitempty"`
 }
 
@@ -32,13 +31,13 @@ const (
 	decayKey   = "decay"
 )
 
-// The beginnings of the keys of which there are many.
+// The prefixes of keys of records that exist several times.
 const (
 	jobPrefix         = "job/"
 	requestPrefix     = "request/"
 	scriptPrefix      = "script/"
 	taskPrefix        = "task/"
-	usagePrefix       = "usage/" // of tasks that have ended, until the next scheduling run
+	usagePrefix       = "usage/" // of finished tasks, until the next scheduling run
 	userPrefix        = "user/"
 	projectPrefix     = "project/"
 	hostPrefix        = "host/"
@@ -60,13 +59,13 @@ func hostKey(name string) string         { return hostPrefix + name }
 func instanceKey(instance string) string { return instancePrefix + instance }
 func orphanKey(instance string) string   { return orphanPrefix + instance }
 
-// splitInstance is queue and host of a queue instance.
+// splitInstance returns the queue and the host of a queue instance.
 func splitInstance(name string) (queue, host string) {
 	queue, host, _ = strings.Cut(name, "@")
 	return queue, host
 }
 
-// counterRecord are the numbers that were given last.
+// counterRecord holds the numbers that were assigned last.
 type counterRecord struct {
 	recordHeader
 	Job         uint32 `json:"job"`
@@ -75,7 +74,8 @@ type counterRecord struct {
 	Starts      int64  `json:"starts"`  // of tasks
 }
 
-// decayRecord is how usage is decayed: after a change of the configuration once more.
+// decayRecord holds the half-lives with which the stored usage decays. After a change of the
+// configuration the usage until then decays with them once more.
 type decayRecord struct {
 	recordHeader
 	Hours      number           `json:"hours"`
@@ -87,7 +87,7 @@ type halfLifeRecord struct {
 	Minutes number `json:"minutes"`
 }
 
-// jobRecord is a job without its request.
+// jobRecord holds a job without its request.
 type jobRecord struct {
 	recordHeader
 	Owner      string `json:"owner"`
@@ -102,31 +102,31 @@ type jobRecord struct {
 	Waiting    string `json:"waiting,omitempty"` // a list of ranges
 	Alteration int    `json:"alteration,omitempty"`
 	Override   number `json:"override,omitempty"`  // tickets
-	Changed    int64  `json:"changed"`             // when, counted in changes of jobs
-	Started    int64  `json:"started,omitempty"`   // when a task was, counted in starts
-	Immediate  bool   `json:"immediate,omitempty"` // nothing has become of it yet
-	Ran        bool   `json:"ran,omitempty"`       // a task of it has ended
+	Changed    int64  `json:"changed"`             // time of the last change, counted in changes of jobs
+	Started    int64  `json:"started,omitempty"`   // time of the last start of a task, counted in starts
+	Immediate  bool   `json:"immediate,omitempty"` // the job has -now y, and no scheduling run has decided about it
+	Ran        bool   `json:"ran,omitempty"`       // one of its tasks has finished
 
 	Ending           *endingRecord `json:"ending,omitempty"`
 	Predecessors     []uint32      `json:"predecessors,omitempty"`
 	TaskPredecessors []uint32      `json:"task_predecessors,omitempty"`
 }
 
-// endingRecord is why a task has ended.
+// endingRecord holds the reason why a task has ended.
 type endingRecord struct {
 	At   int64  `json:"at"`
 	Task uint32 `json:"task"`
 	Text string `json:"text"`
 }
 
-// requestRecord is a request without the script.
+// requestRecord holds a request without the script.
 type requestRecord struct {
 	recordHeader
 	Request *requestFields `json:"request"`
 	Origin  *originRecord  `json:"origin,omitempty"`
 }
 
-// originRecord is where a job was submitted.
+// originRecord describes the place of a submission.
 type originRecord struct {
 	UID         int      `json:"uid"`
 	GID         int      `json:"gid"`
@@ -134,7 +134,7 @@ type originRecord struct {
 	Environment []string `json:"environment,omitempty"`
 }
 
-// scriptRecord is the script of a job: its text, or the name and the size of that.
+// scriptRecord holds the script of a job: its text, or the name and size of the text.
 type scriptRecord struct {
 	recordHeader
 	Text string `json:"text,omitempty"`
@@ -142,7 +142,7 @@ type scriptRecord struct {
 	Size int64  `json:"size,omitempty"`
 }
 
-// taskRecord is a task that has something of its own.
+// taskRecord holds a task with a state of its own.
 type taskRecord struct {
 	recordHeader
 	Holds      string          `json:"holds,omitempty"`
@@ -156,14 +156,14 @@ type taskRecord struct {
 	Tickets    *ticketsRecord  `json:"tickets,omitempty"`
 	Used       *amountsRecord  `json:"used,omitempty"`
 	Booked     *amountsRecord  `json:"booked,omitempty"`
-	Reported   bool            `json:"reported,omitempty"` // something of what is used is not booked
+	Reported   bool            `json:"reported,omitempty"` // some of its usage has not been booked
 	Unclean    []uncleanRecord `json:"unclean,omitempty"`
 	Refused    *refusedRecord  `json:"refused,omitempty"`
 	Back       *backoffRecord  `json:"back,omitempty"`
 	Run        *runRecord      `json:"run,omitempty"`
 }
 
-// backoffRecord is how long a task waits, and after how many times in a row.
+// backoffRecord holds the delay of a task, and the number of events in a row.
 type backoffRecord struct {
 	Count int   `json:"count"`
 	Until int64 `json:"until,omitempty"`
@@ -195,7 +195,7 @@ type uncleanRecord struct {
 	Host    string `json:"host"`
 }
 
-// runRecord is the run of a task.
+// runRecord holds the run of a task.
 type runRecord struct {
 	Transferring bool          `json:"transferring,omitempty"`
 	Started      int64         `json:"started"`
@@ -203,8 +203,8 @@ type runRecord struct {
 	Grants       []grantRecord `json:"grants"`
 	Limit        int64         `json:"limit,omitempty"`
 	Urgency      number        `json:"urgency,omitempty"`
-	// Suspended are the reasons that do not follow from the states of queues: user,
-	// threshold, slotwise.
+	// Suspended lists the reasons that do not follow from the states of queues: user, threshold,
+	// slotwise.
 	Suspended []string `json:"suspended,omitempty"`
 	// Frozen holds the values with which the task was started, if the job was altered since.
 	Frozen *frozenRecord `json:"frozen,omitempty"`
@@ -224,7 +224,7 @@ type thingRecord struct {
 	IDs     []string `json:"ids"`
 }
 
-// frozenRecord is a scheduler.Job as it was.
+// frozenRecord holds the values of a scheduler.Job at its start.
 type frozenRecord struct {
 	Requests  *requestsRecord `json:"requests"`
 	Deadline  int64           `json:"deadline,omitempty"`
@@ -246,15 +246,15 @@ type usageRecord struct {
 	Booked  *amountsRecord `json:"booked,omitempty"`
 }
 
-// userRecord is a user who has an object, or had one made.
+// userRecord holds a user with an object, or with a previous automatic object.
 type userRecord struct {
 	recordHeader
 	Number    int32                `json:"number"`
-	Automatic bool                 `json:"automatic,omitempty"` // the object was made for a job, with these:
+	Automatic bool                 `json:"automatic,omitempty"` // the object was created for a job; then also:
 	Shares    number               `json:"fshare,omitempty"`
 	Override  number               `json:"oticket,omitempty"`
 	Expires   int64                `json:"expires,omitempty"`
-	Due       int64                `json:"due,omitempty"` // when it is looked at
+	Due       int64                `json:"due,omitempty"` // time of the next check
 	Stamp     int64                `json:"stamp,omitempty"`
 	Usage     ledgerRecord         `json:"usage"`
 	ByProject []projectUsageRecord `json:"by_project,omitempty"`
@@ -277,28 +277,27 @@ type projectRecord struct {
 	Usage  ledgerRecord `json:"usage"`
 }
 
-// hostRecord is a host that has reported, or one that nothing is heard of any more.
+// hostRecord holds a host that has reported, or one whose reports are missing.
 type hostRecord struct {
 	recordHeader
 	Up      bool  `json:"up,omitempty"`
-	GivenUp int64 `json:"given_up,omitempty"` // when its tasks are rescheduled
+	GivenUp int64 `json:"given_up,omitempty"` // time at which its tasks are rescheduled
 }
 
-// instanceRecord is the state of a queue instance, as far as it does not follow from
-// anything else.
+// instanceRecord holds the part of a queue instance's state that does not follow from other data.
 type instanceRecord struct {
 	recordHeader
 	Disabled  bool     `json:"disabled,omitempty"`
 	Suspended bool     `json:"suspended,omitempty"`
 	Failed    bool     `json:"failed,omitempty"`
 	Errors    []string `json:"errors,omitempty"`
-	Checked   int64    `json:"checked,omitempty"` // suspend thresholds have led to something
+	Checked   int64    `json:"checked,omitempty"` // time of the last action of suspend thresholds
 }
 
-// orphanRecord is a queue that was removed with an instance in use.
+// orphanRecord holds a queue that was removed while an instance was in use.
 type orphanRecord struct {
 	recordHeader
-	Text string `json:"text"` // as queue_conf(5) has it
+	Text string `json:"text"` // in the format of queue_conf(5)
 }
 
 type reservationRecord struct {
@@ -340,7 +339,7 @@ func (r *ledgerRecord) usage() tickets.Usage {
 	return tickets.Usage{Decayed: r.Decayed.amounts(), LongTerm: r.LongTerm.amounts()}
 }
 
-// holdLetters are the letters of the holds that a record has.
+// holdLetters returns the letters of holds for a record.
 func holdLetters(h submit.Holds) string {
 	if h == 0 {
 		return ""

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRefusedAgain counts how often a task is started that its host never takes.
+// TestRefusedAgain counts the starts of a task that its host always refuses.
 func TestRefusedAgain(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N a -q all.q@n1")
@@ -18,7 +18,7 @@ func TestRefusedAgain(t *testing.T) {
 		}
 		h.wait(1)
 	}
-	// Again at once, and then less often, until it is once in a minute.
+	// The second attempt follows at once, later ones at growing intervals up to a minute.
 	if want := []int64{0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 303, 363, 423, 483, 543}; !slices.Equal(at, want) {
 		t.Errorf("it was started at %v, want %v", at, want)
 	}
@@ -34,7 +34,7 @@ func TestRefusedAgain(t *testing.T) {
 		t.Errorf("the next event is at %d, %v, want %d", next, ok, again)
 	}
 
-	// Another task of the user's is not affected, and what was taken once is not delayed.
+	// Another task of the same user is not affected, and after an accepted start there is no delay.
 	h.sub("alice", "-N b -q all.q@n1")
 	h.run()
 	h.expect("1 qw; 2 r all.q@n1")

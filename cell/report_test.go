@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// What reports say that cannot be is refused, and changes nothing.
+// Impossible reports are refused, and change nothing.
 func TestReportsThatCannotBe(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-t 1-3 -r y -q *@n1")
@@ -33,7 +33,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		}
 		h.expect(want)
 	}
-	// The end of an earlier start is no end of this one.
+	// The end of an earlier start does not end the present one.
 	h.ModifyJobs(h.now, caller("alice"), RescheduleJob, jobs(h, "1.1"), false)
 	h.HostClean(h.now, "n1")
 	h.run()
@@ -45,7 +45,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 	}
 }
 
-// Load values that are none of their type count as not reported.
+// Load values that do not match their type count as not reported.
 func TestLoadThatCannotBeRead(t *testing.T) {
 	h := newHarness(t, small.with(files{"queues/all.q": "qname all.q\nhostlist n1 n2\nslots 2\nload_thresholds users=5"}))
 	for host, users := range map[string]string{"n1": "many", "n2": "1"} {
@@ -62,7 +62,7 @@ func TestLoadThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What runs needs a resource that a change of the configuration takes away.
+// Running tasks use a resource that a change of the configuration removes.
 func TestResourcesInUseStay(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-l lic=1")

@@ -13,16 +13,15 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Reservation is an advance reservation that has been granted (qrsub(1)). Callers must
-// not change it.
+// Reservation is a granted advance reservation (qrsub(1)). Callers must not change it.
 type Reservation struct {
 	ID           uint32
 	Request      *submit.Reservation
 	Owner, Group string
 	Submitted    int64
 	Start, End   int64
-	// Deleted is set when the reservation's time has ended, or it was deleted, while jobs of it are
-	// left.
+	// Deleted is set if the reservation's time has ended, or it was deleted, while it still has
+	// jobs.
 	Deleted bool
 	// Broken is set while one of its queue instances cannot be used.
 	Broken bool
@@ -109,7 +108,7 @@ func (r *Reservation) broken(state *scheduler.State) bool {
 	return slices.ContainsFunc(r.sched.Grants, func(g scheduler.Grant) bool { return state.Status(g.Instance)&unusable != 0 })
 }
 
-// reservations holds the advance reservations of a cell, and which jobs belong to them.
+// reservations holds the advance reservations of a cell, with their jobs.
 type reservations struct {
 	last uint32         // the last number
 	list []*Reservation // by number
@@ -134,7 +133,7 @@ func (r *reservations) remove(x *Reservation) {
 	r.list = slices.DeleteFunc(r.list, func(y *Reservation) bool { return x == y })
 }
 
-// match returns the reservations that a reference means: a number, or a pattern of names.
+// match returns the reservations that match a reference: a number, or a pattern of names.
 func (r *reservations) match(reference string) []*Reservation {
 	if id, ok := jobNumber(reference); ok {
 		if x := r.find(id); x != nil {

@@ -168,7 +168,7 @@ func (c *Cell) dropJobs(r *Reservation) {
 	}
 }
 
-// reservationDue starts or ends a reservation at its time.
+// reservationDue starts or ends a reservation when its time has come.
 func (c *Cell) reservationDue(id uint32) {
 	switch r := c.reservations.find(id); {
 	case r == nil:

@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// reserve is qrsub with a command line.
+// reserve runs qrsub with a command line.
 func (h *harness) reserve(user, line string) (*Answer, error) {
 	h.t.Helper()
 	r, err := submit.ParseReservation(submit.Input{Args: fields(line)})
@@ -116,7 +116,7 @@ func TestBrokenReservations(t *testing.T) {
 	}
 }
 
-// What qrdel of Grid Engine 8.1.9 answers with -u.
+// The answers of qrdel -u of Grid Engine 8.1.9.
 func TestReservationsOfUsers(t *testing.T) {
 	h := newHarness(t, small)
 	for i, who := range []string{"alice", "bob", "bob", "alice", "bob"} {
@@ -143,7 +143,7 @@ func TestReservationsOfUsers(t *testing.T) {
 	}
 }
 
-// With -f the jobs of a reservation are gone at once, and so is the reservation.
+// With -f the jobs of a reservation are removed at once, and so is the reservation.
 func TestForcedDeletionOfReservations(t *testing.T) {
 	h := newHarness(t, small)
 	for range 2 {
@@ -167,7 +167,8 @@ func TestForcedDeletionOfReservations(t *testing.T) {
 	}
 }
 
-// Whom -u names must have access where the reservation is, and may use it (qrsub(1)).
+// The users of -u must have access to the reserved queue instances, and may use the reservation
+// (qrsub(1)).
 func TestUsersOfReservations(t *testing.T) {
 	for _, c := range []struct{ lists, user, line, want string }{
 		{"xuser_lists friends", "alice", "-u alice,bob", "advance_reservation: no suitable queues"},
@@ -201,8 +202,8 @@ func TestUsersOfReservations(t *testing.T) {
 	}
 }
 
-// TestReservationsBesideCalendars is what qrsub says of queue instances that a calendar closes
-// meanwhile, and that each attempt takes a number.
+// TestReservationsBesideCalendars checks qrsub's report about queue instances that a calendar
+// closes during the reservation, and that each attempt uses a number.
 func TestReservationsBesideCalendars(t *testing.T) {
 	f := maps.Clone(small)
 	f["calendars/shut"] = "calendar_name shut\nyear NONE\nweek mon-sun=off"
@@ -262,7 +263,7 @@ func TestValidation(t *testing.T) {
 	h.expect("")
 }
 
-// newHarnessAt is a new cell with as many numbers of jobs used up.
+// newHarnessAt returns a new cell that has already used n job numbers.
 func newHarnessAt(h *harness, n uint32) *harness {
 	other := newHarness(h.t, small)
 	other.lastJob = n

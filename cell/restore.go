@@ -101,7 +101,7 @@ type restoring struct {
 	projects     map[string]*projectRecord
 	hosts        map[string]*hostRecord
 	instances    map[string]*instanceRecord
-	queues       map[string]string // the texts of orphaned queues
+	queues       map[string]string // texts of orphaned queues
 	reservations []*restoredReservation
 	started      map[startedKey]*scheduler.Job
 }
@@ -172,7 +172,7 @@ func (r *restoring) read(key string, value []byte) error {
 	return nil
 }
 
-// recordOf is a record of a type.
+// recordOf is the constraint for pointers to a record type.
 type recordOf[T any] interface {
 	*T
 	record

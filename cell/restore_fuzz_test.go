@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorded are the records of a file of testdata.
+// recorded returns the records of a file in testdata.
 func recorded(t testing.TB, file string) kept {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -23,7 +23,7 @@ func recorded(t testing.TB, file string) kept {
 	return store
 }
 
-// Whatever a record has, a cell comes of it, and goes on.
+// For any content of a record, Restore returns a cell that works.
 func FuzzRestore(f *testing.F) {
 	store := recorded(f, "testdata/records.txt")
 	for _, key := range slices.Sorted(maps.Keys(store)) {
@@ -39,7 +39,7 @@ func FuzzRestore(f *testing.F) {
 		h.Schedule(h.now)
 		h.show()
 		if _, err := h.Reconfigure(h.now+10, cluster); err != nil {
-			t.Log(err) // then nothing has changed, and what follows holds, too
+			t.Log(err) // nothing has changed then, and the following checks still hold
 		}
 		changed.take(c)
 		h.Delete(h.now+20, caller("root"), DeleteRequest{Users: []string{"*"}, Force: true})

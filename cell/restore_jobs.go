@@ -42,7 +42,7 @@ func (p *requestPool) read(value []byte) (*asked, requestSum, error) {
 	return p.known[sum], sum, nil
 }
 
-// withScript is a request with a script.
+// withScript returns a request with a script.
 func (p *requestPool) withScript(r *asked, sum requestSum, script string) *asked {
 	h := sha256.New()
 	h.Write(sum[:])
@@ -192,7 +192,7 @@ func (r *restoring) allTasks() {
 	for _, x := range r.tasks {
 		j := r.jobs[x.job].job
 		if j == nil {
-			continue // reported as a problem already
+			continue // already reported as a problem
 		}
 		t, err := x.task(j, r.cell.now, r.cell.comebackPauses())
 		if err != nil {
@@ -230,7 +230,7 @@ func (r *restoring) allTasks() {
 	for _, j := range r.cell.Jobs() {
 		if j.gone() {
 			r.problem(jobKey(jobPrefix, j.ID()), errors.New("it has no tasks, or they cannot be read"))
-			j.saved = 0 // nothing is stored, so nothing is to be removed
+			j.saved = 0 // nothing is stored, so there is nothing to remove
 			r.cell.leave(r.cell.now, j)
 		}
 	}
@@ -245,8 +245,8 @@ func (r *restoring) allTasks() {
 	}
 }
 
-// task returns the task of a record, without its run. comeback is how long it may have to wait
-// between two runs.
+// task returns the task of a record, without its run. comeback holds the possible delays between
+// two runs.
 func (x *restoredTask) task(j *Job, now int64, comeback pauses) (*Task, error) {
 	holds, err := holdsOf(x.Holds)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// rich is the busy cluster with all that decides by what has been.
+// rich is the cluster busy with additional features that depend on earlier events.
 var rich = busy.with(files{
 	"queues/low.q": busy["queues/low.q"] + "\nowner_list alice",
 	"complexes":    busy["complexes"] + "\ngpu gpu RSMAP <= YES YES 0 0\nfab fab RSMAP <= YES JOB 0 0\nm_topology topo STRING == YES NO NONE 0",
@@ -29,7 +29,7 @@ var rich = busy.with(files{
 		"\nhalftime 1\nweight_tickets_share 10000\nweight_tickets_functional 1000\nweight_deadline 3600\nload_adjustment_decay_time 0:7:30\nparams BINDING_AWARE=1\nmax_reservation 3",
 })
 
-// moreEvents are those that only the rich cluster tells apart.
+// moreEvents are events that only have an effect in the cluster rich.
 var moreEvents = map[string]event{
 	"qsub more": func(t *rapid.T, _ *harness) func(*harness) {
 		line := rapid.SampledFrom([]string{
@@ -51,7 +51,7 @@ var moreEvents = map[string]event{
 		used := tickets.Amounts{tickets.CPU: rapid.Float64Range(0, 1e6).Draw(t, "cpu"), tickets.Mem: float64(rapid.IntRange(0, 9).Draw(t, "mem"))}
 		job, number := k.Job.ID(), k.Number
 		return func(h *harness) {
-			if err := h.UsageReport(h.now, job, number, used); err != nil { // its host is given up just then
+			if err := h.UsageReport(h.now, job, number, used); err != nil { // its host may be given up at this time
 				h.log = append(h.log, err.Error())
 			}
 		}
@@ -105,7 +105,7 @@ var moreEvents = map[string]event{
 	},
 }
 
-// kept is what a store has.
+// kept is the content of a store.
 type kept map[string]string
 
 func (k kept) take(c *Cell) {
@@ -126,7 +126,7 @@ func (k kept) all(yield func(string, []byte) bool) {
 	}
 }
 
-// notDecayed is what is kept without what follows from the time that has passed.
+// notDecayed returns the stored records without the values that depend on the current time.
 func (k kept) notDecayed(t testing.TB) map[string]any {
 	t.Helper()
 	all := map[string]any{}
@@ -158,9 +158,9 @@ func forgetDecay(x any) {
 	}
 }
 
-// CheckRestored lets anything happen to a cell, restores others of what is kept of it, and
-// compares the two now and later on, by what is shown of them. It is called from outside of
-// the package, where views are known.
+// CheckRestored applies random events to a cell, restores other cells from its stored records, and
+// compares their views, at once and after further events. Tests outside the package call it with
+// views, which this package cannot import.
 func CheckRestored(t *testing.T, show func(*Cell, int64) any) {
 	all := maps.Clone(events)
 	maps.Copy(all, moreEvents)
@@ -176,9 +176,9 @@ func CheckRestored(t *testing.T, show func(*Cell, int64) any) {
 			}
 			do(h)
 			switch rapid.IntRange(0, 9).Draw(r, "then") {
-			case 0, 1: // and more before it is taken
+			case 0, 1: // further events precede the saving
 			case 2:
-				h.Tick(h.now) // hands out the actions of what has answered nothing
+				h.Tick(h.now) // returns pending actions
 				store.take(h.Cell)
 				checkTwins(r, h, store, all, show)
 			default:
@@ -189,7 +189,7 @@ func CheckRestored(t *testing.T, show func(*Cell, int64) any) {
 	})
 }
 
-// checkKept compares what is kept with all that there is.
+// checkKept compares the stored records with the whole state of the cell.
 func (h *harness) checkKept(r interface{ Fatalf(string, ...any) }, store kept) {
 	all := kept{}
 	h.touchAll()
@@ -200,10 +200,10 @@ func (h *harness) checkKept(r interface{ Fatalf(string, ...any) }, store kept) {
 	h.checkCounted(r, store)
 }
 
-// checkTwins restores a cell, and has the same happen to both.
+// checkTwins restores a cell, and applies the same events to both cells.
 func checkTwins(r *rapid.T, h *harness, store kept, all map[string]event, show func(*Cell, int64) any) {
 	if slices.ContainsFunc(h.immediate, func(j *Job) bool { return h.jobs[j.ID()] != j }) {
-		return // what becomes of a job with -now y that was deleted is told once, to who waits now
+		return // the result of a deleted job with -now y is returned once, to the caller that waits now
 	}
 	copied := maps.Clone(store)
 	twin := &harness{t: h.t, now: h.now, files: h.files}

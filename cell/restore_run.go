@@ -45,9 +45,9 @@ func (w *world) grants(list []grantRecord) ([]scheduler.Grant, error) {
 	return grants, nil
 }
 
-// orphans returns the queue instances of records that the configuration does not have. The settings
-// of an orphan are those of its queue, or, if the queue was removed while the cell knew it, those
-// that the queue had.
+// orphans returns the queue instances of records that the configuration lacks. An orphan has the
+// settings of its queue or, if the queue was removed while the cell ran, the queue's previous
+// settings.
 func (r *restoring) orphans() []scheduler.Orphan {
 	var list []scheduler.Orphan
 	seen := map[string]bool{}
@@ -174,7 +174,7 @@ func (r *restoring) startedAs(j *Job, frozen *frozenRecord, category *scheduler.
 	if frozen != nil {
 		key.frozen = string(encode(&frozenJobRecord{Frozen: frozen}))
 	}
-	if s := r.started[key]; s != nil { // tasks with an equal start share it
+	if s := r.started[key]; s != nil { // tasks with equal start values share them
 		return s
 	}
 	s := new(scheduler.Job)

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/scheduler/quota"
 )
 
-// shown is all that the commands show of a cell.
+// shown holds the output of all commands that show a cell.
 type shown struct {
 	Jobs         []qstat.Job
 	Details      []qstat.JobDetail
@@ -28,8 +28,8 @@ type shown struct {
 	Next         int64
 }
 
-// Whatever has happened to a cell, what is kept of it makes one that shows the same, and to
-// which the same happens later on.
+// For any events, a cell restored from the stored records shows the same, and further events have
+// the same effects.
 func TestRestoredIsTheSame(t *testing.T) {
 	cell.CheckRestored(t, func(c *cell.Cell, now int64) any {
 		v := view.New(c, now)
@@ -37,11 +37,11 @@ func TestRestoredIsTheSame(t *testing.T) {
 			Jobs: v.Jobs(), Queues: v.Queues(nil), Hosts: v.Hosts(nil), Reservations: v.Reservations(), Quotas: v.Quotas(quota.Selection{}),
 			Shares: v.Shares(), Schedule: v.Schedule(),
 		}
-		// Queue instances of hosts that have not reported stand in another order than before.
+		// The order of queue instances of hosts that have not reported differs.
 		byText := func(list []qstat.Reason) {
 			slices.SortFunc(list, func(a, b qstat.Reason) int { return strings.Compare(a.Text, b.Text) })
 		}
-		// Those of users whose tasks have ended leave their place to the next.
+		// The numbers of users without running tasks are reused.
 		slices.SortFunc(s.Quotas, func(a, b qstat.QuotaRow) int { return strings.Compare(a.Rule+a.Filter, b.Rule+b.Filter) })
 		s.Shared, s.Reasons = v.Reasons()
 		byText(s.Shared)

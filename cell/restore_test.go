@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/records.txt, if the format of records is another one on purpose")
 
-// fill gives all that a value consists of a value that is not zero.
+// fill sets every part of a value to something other than zero.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -54,7 +54,7 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// What was asked for is kept, whatever it is.
+// Every field of a request is stored and restored.
 func TestRequestsAreKept(t *testing.T) {
 	n := 0
 	var request submit.Request
@@ -67,7 +67,7 @@ func TestRequestsAreKept(t *testing.T) {
 		if err := decode(encode(&requestRecord{Request: &fields}), &x); err != nil {
 			t.Fatal(err)
 		}
-		x.Request.Script = r.Script // has a record of its own
+		x.Request.Script = r.Script // has its own record
 		if diff := cmp.Diff(r, submit.Request(*x.Request)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
@@ -84,7 +84,7 @@ func TestRequestsAreKept(t *testing.T) {
 	}
 }
 
-// The requests of tasks whose job was altered since are kept, but for what is the job's.
+// The requests of tasks whose job was altered later are stored, except for values of the job.
 func TestFrozenRequestsAreKept(t *testing.T) {
 	slots, err := rangelist.OfStretches([]rangelist.Stretch{{First: 2, Last: 8}, {First: 11, Last: 11}})
 	if err != nil {
@@ -126,7 +126,7 @@ func TestNumbersAreKept(t *testing.T) {
 	}
 }
 
-// restored is a cell that is made of what is kept of another one, with no problem.
+// restored returns a cell restored from stored records, without problems.
 func (k kept) restored(t testing.TB, now int64, cluster *qconf.Cluster) *harness {
 	t.Helper()
 	c, problems := Restore(now, cluster, Options{Managers: []string{"admin"}, Operators: []string{"oper"}}, k.all)
@@ -136,7 +136,7 @@ func (k kept) restored(t testing.TB, now int64, cluster *qconf.Cluster) *harness
 	return &harness{Cell: c, t: t, now: now}
 }
 
-// eventful is a cell in which something of everything has happened.
+// eventful returns a cell in which every kind of event has happened.
 func eventful(t testing.TB) *harness {
 	t.Helper()
 	h := newHarnessOf(t, rich.cluster(t))
@@ -179,7 +179,7 @@ func eventful(t testing.TB) *harness {
 	return h
 }
 
-// What was kept once can be read for ever: the file is of the first version, and stays.
+// Records of the first version must remain readable; the file in testdata is never changed.
 func TestOldRecordsCanBeRead(t *testing.T) {
 	const file = "testdata/records.txt"
 	if *update {
@@ -221,7 +221,7 @@ func TestOldRecordsCanBeRead(t *testing.T) {
 	}
 }
 
-// What cannot be read is named, is not removed, and its numbers are not given again.
+// Records that cannot be read are reported and not removed, and their numbers are not reused.
 func TestBadRecords(t *testing.T) {
 	h := newHarness(t, small)
 	for range 3 {
@@ -287,8 +287,8 @@ func TestBadRecords(t *testing.T) {
 	}
 }
 
-// What the configuration has lost meanwhile is as after Reconfigure; what Reconfigure would
-// refuse is a problem, and the task runs on.
+// Objects that were removed from the configuration meanwhile have the same effect as with
+// Reconfigure. A change that Reconfigure would refuse is a problem, and the task continues.
 func TestRestoredInAnotherConfiguration(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-q all.q@n2 -l lic=2")
@@ -303,7 +303,7 @@ func TestRestoredInAnotherConfiguration(t *testing.T) {
 		change   files
 		shown    string
 		problems []string
-		waits    string // why job 3 does
+		waits    string // reason why job 3 is pending
 	}{
 		"the same":    {nil, "1 r all.q@n2; 2 r all.q@n1 all.q@n2; 3 hqw", nil, ""},
 		"no queue":    {files{"queues/all.q": "", "queues/int.q": ""}, "1 r all.q@n2; 2 r all.q@n1 all.q@n2; 3 hqw", nil, `unknown queue "int.q"`},
@@ -338,7 +338,7 @@ func TestRestoredInAnotherConfiguration(t *testing.T) {
 		if p := c.Job(3).Problem; p != x.waits && (x.waits == "" || !strings.Contains(p, x.waits)) {
 			t.Errorf("%s: job 3 waits: %s", name, p)
 		}
-		// All of it ends as it should, and nothing is left.
+		// All jobs end normally, and nothing remains.
 		for _, id := range []uint32{1, 2} {
 			r.end(id, 1, End{})
 		}
@@ -357,7 +357,7 @@ func TestRestoredInAnotherConfiguration(t *testing.T) {
 	}
 }
 
-// A restart costs a queue of which the configuration has lost sight nothing of what it was.
+// A restart does not change the settings of an orphaned queue.
 func TestOrphansAreWhatTheyWere(t *testing.T) {
 	h := newHarness(t, small.with(files{"queues/own.q": "qname own.q\nhostlist n1\nslots 7\nrerun TRUE\nload_thresholds NONE"}))
 	h.sub("alice", "-q own.q")
@@ -379,7 +379,7 @@ func TestOrphansAreWhatTheyWere(t *testing.T) {
 	}
 }
 
-// What is kept grows with what happens, and not with what there is.
+// The number of changed records depends on the events, not on the size of the cell.
 func TestChangesAreFew(t *testing.T) {
 	h := newHarness(t, small)
 	for range 2000 {
@@ -429,12 +429,12 @@ func TestChangesAreFew(t *testing.T) {
 	}
 }
 
-// What 100,000 waiting jobs cost that are restored: time, and memory for each.
+// BenchmarkRestore measures the time and memory per job of restoring 100,000 pending jobs.
 func BenchmarkRestore(b *testing.B) {
 	const count = 100000
 	cluster := small.cluster(b)
 	store := kept{}
-	var original int64 // what they took before
+	var original int64 // memory of the original jobs
 	{
 		before := heapSize()
 		c := New(start, cluster, Options{})

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// resubmit is qresub with the value of -h, if there is one, and jobs.
+// resubmit runs qresub with a value of -h, if there is one, and jobs.
 func (h *harness) resubmit(user, holds, jobs string) *Answer {
 	h.t.Helper()
 	var change submit.HoldChange
@@ -24,7 +24,7 @@ func (h *harness) resubmit(user, holds, jobs string) *Answer {
 	return h.Resubmit(h.now, caller(user), ranges, change, nil)
 }
 
-// What qresub of Grid Engine 8.1.9 answers.
+// The answers of qresub of Grid Engine 8.1.9.
 func TestResubmit(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-h -N src -p -3 -l h_rt=100")
@@ -71,8 +71,8 @@ func TestResubmit(t *testing.T) {
 	}
 }
 
-// Each command that changes a job is an alteration, however many tasks it is about; what
-// moves the job among the others only is none.
+// Each command that changes a job counts as one alteration, for any number of tasks. A command that
+// only changes the job's rank does not count.
 func TestVersions(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-t 1-3")

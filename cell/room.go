@@ -22,7 +22,7 @@ type Room struct {
 	FreeFiles, ReservedFiles int64
 }
 
-// need is the space that something new needs.
+// need is the space that new data needs.
 type need struct {
 	bytes  int64
 	memory int64 // in bytes
@@ -49,7 +49,7 @@ const (
 	taskRoom   = 256
 )
 
-// keeping counts the stored data.
+// keeping counts the stored data of users.
 type keeping struct {
 	room  *Room            // nil for no limits
 	users map[string]int64 // in bytes, by owner
@@ -74,7 +74,7 @@ func (c *Cell) Kept(user string) int64 { return c.keeping.users[user] }
 // limited reports whether there are limits.
 func (c *Cell) limited() bool { return c.keeping.room != nil && c.unsaved.on }
 
-// keep records that something of a user now needs size bytes. was holds the previous size and is
+// keep records that data of a user now has a size in bytes. was holds its previous size and is
 // updated.
 func (c *Cell) keep(owner string, was *int64, size int64) {
 	more := size - *was
@@ -89,7 +89,7 @@ func (c *Cell) keep(owner string, was *int64, size int64) {
 	k.unwritten += max(more, 0)
 }
 
-// checkRoom refuses something new for a user if there is no room for it. what names it.
+// checkRoom refuses new data of a user if there is no room for it. what names the data.
 func (c *Cell) checkRoom(prefix, what, owner string, more need) error {
 	if !c.limited() || more.bytes <= 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// checkCounted compares what is counted for users with the sizes of what is kept.
+// checkCounted compares the counters of users with the sizes of the stored records.
 func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept) {
 	want, beside, counted := map[string]int64{}, map[string]aside{}, map[ownScript]bool{}
 	for key, value := range store {
@@ -21,7 +21,7 @@ func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept
 		switch prefix + "/" {
 		case jobPrefix, requestPrefix, scriptPrefix, taskPrefix:
 			var id, task uint32
-			_, _ = fmt.Sscanf(rest, "%d/%d", &id, &task) // there need not be a task
+			_, _ = fmt.Sscanf(rest, "%d/%d", &id, &task) // there may be no task
 			if j := h.jobs[id]; j != nil {
 				want[j.Owner()] += size
 				if own := (ownScript{owner: j.Owner()}); j.beside != nil && prefix+"/" == scriptPrefix {
@@ -53,7 +53,7 @@ func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept
 	}
 }
 
-// withScript is qsub of a script of a size.
+// withScript runs qsub with a script of a given size.
 func (h *harness) withScript(user string, size int, line string) error {
 	h.t.Helper()
 	r, err := submit.Parse(submit.Input{
@@ -67,7 +67,7 @@ func (h *harness) withScript(user string, size int, line string) error {
 	return err
 }
 
-// bounded is a cell of which is kept what it gives out.
+// bounded returns a cell with limits, and the store of its records.
 func bounded(t *testing.T, room Room) (*harness, kept) {
 	h, store := newHarness(t, small), kept{}
 	store.take(h.Cell)
@@ -88,8 +88,8 @@ func refused(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// What is kept of a user's jobs has a limit, what they give back can be used again, and
-// others have limits of their own.
+// The data of a user's jobs is limited, and space that is freed can be used again. Other users have
+// their own limits.
 func TestRoomOfAUser(t *testing.T) {
 	h, store := bounded(t, Room{PerUser: 100 << 10, Free: 1 << 40})
 	for range 2 { // before and after it was written
@@ -120,8 +120,8 @@ func TestRoomOfAUser(t *testing.T) {
 	refused(t, next.withScript("alice", 20<<10, "-h"), "job rejected")
 }
 
-// The reserve of the file system is not for submissions, also where many come before one of
-// them is written.
+// Submissions cannot use the reserve of the file system, even if many arrive before the first is
+// written.
 func TestReserve(t *testing.T) {
 	h, store := bounded(t, Room{Free: 100 << 10, Reserved: 50 << 10})
 	for range 2 {
@@ -158,7 +158,7 @@ func TestLargestJob(t *testing.T) {
 	h.said(h.alter("alice", large+" 2"), "denied: environment, arguments and other requests take 16.0M, and at most 16.0M are allowed")
 }
 
-// A job grows by qalter, too. What makes it smaller is never refused.
+// qalter can enlarge a job. An alteration that makes it smaller is never refused.
 func TestRoomForAlterations(t *testing.T) {
 	h, store := bounded(t, Room{PerUser: 50 << 10, Free: 1 << 40})
 	h.sub("alice", "-h -ac a="+strings.Repeat("x", 20<<10))
@@ -173,7 +173,7 @@ func TestRoomForAlterations(t *testing.T) {
 	if !a.Denied() || !strings.Contains(a.Lines[0].Text, `denied: the altered job needs 20.0K in the spool directory, and of the 50.0K that user "alice" may have there 4`) {
 		t.Errorf("%+v", a.Lines)
 	}
-	if a := h.alter("root", more); !a.Denied() { // it is alice's
+	if a := h.alter("root", more); !a.Denied() { // the job belongs to alice
 		t.Errorf("%+v", a.Lines)
 	}
 	store.take(h.Cell)
@@ -184,7 +184,7 @@ func TestRoomForAlterations(t *testing.T) {
 	h.checkCounted(t, store)
 }
 
-// Tasks with holds of their own have records of their own.
+// Tasks with their own holds have their own records.
 func TestRoomForTasks(t *testing.T) {
 	h, store := bounded(t, Room{PerUser: 50 << 10, Free: 1 << 40})
 	h.sub("alice", "-h -t 1-1000")
@@ -223,7 +223,7 @@ func TestRoomForReservations(t *testing.T) {
 	h.checkCounted(t, store)
 }
 
-// A reason may have a text of the user's in it, such as a path.
+// A reason may contain text chosen by the user, such as a path.
 func TestLongReasons(t *testing.T) {
 	h, store := bounded(t, Room{Free: 1 << 40})
 	h.sub("alice", "")

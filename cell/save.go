@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// What is in the cell, as records.
+// The conversion of the cell's state to records.
 
 func (c *Cell) counterRecord() record {
 	return &counterRecord{Job: c.lastJob, Reservation: c.reservations.last, Changes: c.changes, Starts: c.state.Starts()}
@@ -22,7 +22,7 @@ func (c *Cell) decayRecord() record {
 	return r
 }
 
-// usageName is the name of usage in configurations.
+// usageName returns the configuration's name of a type of usage.
 func usageName(t tickets.UsageType) string {
 	for name, other := range usageTypes {
 		if other == t {
@@ -32,7 +32,7 @@ func usageName(t tickets.UsageType) string {
 	return ""
 }
 
-// jobChanges are those of a job, all of whose records go with it.
+// jobChanges appends the changes of a job. A removed job removes all its records.
 func (c *Cell) jobChanges(j *Job, list *changes) {
 	parts := j.unsaved
 	j.unsaved = 0
@@ -75,7 +75,7 @@ func (c *Cell) jobRecord(j *Job) []byte {
 	})
 }
 
-// encodedRequest is the record of what a job asks for.
+// encodedRequest returns the record of a job's request.
 func encodedRequest(j *Job) []byte {
 	if value := j.encoded; value != nil {
 		j.encoded = nil
@@ -96,8 +96,8 @@ func scriptRecordOf(j *Job) []byte {
 	return encode(&scriptRecord{Text: string(j.script())})
 }
 
-// taskChanges are those of a task. What it has used stays for the next scheduling run when
-// it has ended.
+// taskChanges appends the changes of a task. The usage of a finished task stays until the next
+// scheduling run.
 func (c *Cell) taskChanges(t *Task, list *changes) {
 	t.unsaved = false
 	id, saved := t.Job.ID(), t.saved
@@ -123,7 +123,7 @@ func (c *Cell) taskChanges(t *Task, list *changes) {
 	}
 }
 
-// savedTask is which records of a task have been given out.
+// savedTask says which records of a task were returned.
 type savedTask struct{ state, usage bool }
 
 func usageRecordOf(t *Task) record {
@@ -182,22 +182,22 @@ func (c *Cell) runRecord(t *Task) *runRecord {
 	return r
 }
 
-// The reasons why a task is suspended that do not follow from the states of queues.
+// The reasons for the suspension of a task that do not follow from the states of queues.
 const (
 	suspendedByUser      = "user"
 	suspendedByThreshold = "threshold"
 	suspendedSlotwise    = "slotwise"
-	resumed              = "resumed" // it is not, although one of its queue instances is
+	resumed              = "resumed" // not suspended, although one of its queue instances is
 )
 
-// The layers of things of resource maps.
+// The layers of elements of resource maps.
 const (
 	layerGlobal = "global"
 	layerHost   = "host"
 	layerQueue  = "queue"
 )
 
-// recordOfGrants are grants by names, which outlive the numbers of a model.
+// recordOfGrants returns grants by names, since the numbers of a model are not permanent.
 func recordOfGrants(m *scheduler.Model, grants []scheduler.Grant) []grantRecord {
 	list := make([]grantRecord, 0, len(grants))
 	for _, g := range grants {
@@ -265,7 +265,7 @@ func (c *Cell) instanceRecord(name string) record {
 	}
 	status, p := c.state.Status(id), &c.places[id]
 	if len(p.errors) == 0 && len(c.ErrorsOf(id)) > 0 {
-		status &^= scheduler.Failed // the host says it again
+		status &^= scheduler.Failed // the host reports it again
 	}
 	return &instanceRecord{
 		Disabled: status&scheduler.DisabledByUser != 0, Suspended: status&scheduler.SuspendedByUser != 0, Failed: status&scheduler.Failed != 0,
@@ -281,7 +281,7 @@ func (c *Cell) orphanRecord(name string) record {
 	return &orphanRecord{Text: c.model.QueueObject(c.model.QueueOf(id)).Format(qconf.SingleLine)}
 }
 
-// reservationChange is that of an advance reservation.
+// reservationChange appends the change of an advance reservation.
 func (c *Cell) reservationChange(id uint32, list *changes) {
 	r := c.reservations.find(id)
 	if r == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// besideKept is what is kept of a cell, and the texts beside it.
+// besideKept holds the stored records of a cell, and the texts beside them.
 type besideKept struct {
 	kept
 	texts map[string]string
@@ -40,8 +40,8 @@ func besideHarness(t *testing.T, k kept) *harness {
 	return h
 }
 
-// Large scripts are given out beside their records, once for each submission, and are not in
-// the cell any more; copies of the job have the same; the text counts once for a user.
+// Large scripts are returned beside their records, once for each submission, and are then no longer
+// in the cell. Copies of a job have the same script. A text counts once for a user.
 func TestScriptsBeside(t *testing.T) {
 	b := &besideKept{kept: kept{}, texts: map[string]string{}}
 	h := besideHarness(t, b.kept)
@@ -87,7 +87,7 @@ func TestScriptsBeside(t *testing.T) {
 	}
 }
 
-// What an older program has kept in the records is moved beside them.
+// Scripts that an older version stored in records are moved beside them.
 func TestScriptsAreMoved(t *testing.T) {
 	old, k := newHarness(t, small), kept{}
 	for _, size := range []int{40 << 10, 40 << 10, 100, 50 << 10} {
@@ -122,8 +122,8 @@ func TestScriptsAreMoved(t *testing.T) {
 	}
 }
 
-// What is beside the records is not in memory, but each text is a file, and a user has a part of
-// those: also after a restart, and until the last job with a text has left.
+// Scripts beside the records use no memory, but each text is a file. The number of files per user
+// is limited, also after a restart, and until the last job with a text has left.
 func TestFilesOfAUser(t *testing.T) {
 	b := &besideKept{kept: kept{}, texts: map[string]string{}}
 	h := besideHarness(t, b.kept)
@@ -164,12 +164,12 @@ func TestFilesOfAUser(t *testing.T) {
 	}
 }
 
-// Records are in memory, and so are scripts that are in records.
+// Records are in memory, including scripts in records.
 func TestMemoryOfAUser(t *testing.T) {
 	b := &besideKept{kept: kept{}, texts: map[string]string{}}
 	h := besideHarness(t, b.kept)
 	h.SetRoom(&Room{MemoryPerUser: 50 << 10, Free: 1 << 40})
-	if err := h.withScript("alice", 100<<10, "-h"); err != nil { // beside
+	if err := h.withScript("alice", 100<<10, "-h"); err != nil { // stored beside the records
 		t.Error(err)
 	}
 	large := "-h -ac a=" + strings.Repeat("x", 20<<10)

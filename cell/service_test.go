@@ -7,8 +7,8 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// The queue instances of a host that takes no jobs are in error state, with the reason, until
-// the host takes jobs again, whatever happens meanwhile. What jobs have caused stays.
+// The queue instances of a host that accepts no jobs are in error state with that reason, until the
+// host accepts jobs again, whatever happens meanwhile. Error states caused by jobs stay.
 func TestHostService(t *testing.T) {
 	h := newHarness(t, small)
 	other, _ := h.model.Instance("all.q", "n2")
@@ -64,7 +64,7 @@ func TestHostService(t *testing.T) {
 	}
 }
 
-// That a host takes no jobs is not kept: it says so again.
+// The state of a host that accepts no jobs is not stored: the host reports it again.
 func TestHostServiceIsNotKept(t *testing.T) {
 	h := newHarness(t, small)
 	if _, err := h.HostService(h.now, "n1", "it burns"); err != nil {

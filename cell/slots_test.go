@@ -4,11 +4,12 @@ import "testing"
 
 var slotted = small.with(files{"conf/global": "qmaster_params SLOTS_PE=fill\n"})
 
-// Workflow engines request slots by -l where they know no parallel environment: the site names one.
+// Workflow engines that know no parallel environment request slots by -l. The site configures one
+// for this.
 func TestSlotsByResource(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster    files
-		line, want string // what the job has, or the refusal
+		line, want string // the job's request, or the refusal
 	}{
 		"slots":                            {line: "-l slots=2", want: "fill 2"},
 		"slots by their shortcut":          {line: "-l s=2,lic=1", want: "fill 2 lic=1"},
@@ -41,7 +42,7 @@ func TestSlotsByResource(t *testing.T) {
 	}
 }
 
-// asks is the parallel environment and the resources that a job asks for.
+// asks returns the parallel environment and the resources that a job requests.
 func asks(j *Job) string {
 	text := ""
 	if pe := j.Request().PE; pe != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Submit is qsub(1): it takes a job in, or refuses it with a *DeniedError. Numbers of
-// refused jobs are used up, as in the original. The cell keeps r, which must not be changed
-// any more; jobs may share one.
+// Submit executes qsub(1): it accepts a job, or refuses it with a *DeniedError. A refused job uses
+// up its number, as in the original. The cell keeps r, which the caller must not change afterwards;
+// jobs may share one.
 //
-// With -now y what becomes of the job is decided in the next scheduling run.
+// With -now y the next scheduling run decides about the job.
 func (c *Cell) Submit(now int64, by Caller, r *submit.Request) (*Answer, error) {
 	return c.SubmitAs(now, by, r, 0)
 }
 
-// SubmitAs is Submit with a number that Examine or TakeNumber has given; where a job has that
-// by now, it gets another one.
+// SubmitAs is Submit with a number from Examine or TakeNumber. If another job has that number by
+// now, the job gets a new one.
 func (c *Cell) SubmitAs(now int64, by Caller, r *submit.Request, number uint32) (*Answer, error) {
 	c.tick(now)
 	j, a, err := c.prepare(now, by, r, c.numbered(number))
@@ -43,9 +43,9 @@ func (c *Cell) SubmitAs(now int64, by Caller, r *submit.Request, number uint32) 
 	return c.done(a), nil
 }
 
-// Examine makes the checks of Submit before it accepts a job, for the request as it is before
-// somebody verifies it (sge_conf(5), jsv_url). The answer has the number for SubmitAs, or 0 where
-// all is done.
+// Examine performs the checks that Submit performs before it accepts a job, for the request before
+// its verification (sge_conf(5), jsv_url). The answer contains the number for SubmitAs, or 0 if
+// there is nothing to submit.
 func (c *Cell) Examine(now int64, by Caller, r *submit.Request) (*Answer, error) {
 	c.tick(now)
 	_, a, err := c.prepare(now, by, r, c.TakeNumber())
@@ -55,14 +55,14 @@ func (c *Cell) Examine(now int64, by Caller, r *submit.Request) (*Answer, error)
 	return c.done(a), nil
 }
 
-// TakeNumber is the number of a job that is going to be submitted. Nobody else gets it.
+// TakeNumber reserves and returns the number of a job that will be submitted.
 func (c *Cell) TakeNumber() uint32 {
 	c.lastJob++
 	c.touchCounters()
 	return c.lastJob
 }
 
-// numbered is a number that TakeNumber has given, or a new one.
+// numbered returns the number from TakeNumber if it is still free, otherwise a new one.
 func (c *Cell) numbered(number uint32) uint32 {
 	if number == 0 || number > c.lastJob || c.jobs[number] != nil {
 		return c.TakeNumber()
@@ -70,7 +70,7 @@ func (c *Cell) numbered(number uint32) uint32 {
 	return number
 }
 
-// prepare makes a job and checks it. It is nil where it is not to be submitted.
+// prepare creates a job and checks it. The job is nil if it must not be submitted.
 func (c *Cell) prepare(now int64, by Caller, r *submit.Request, number uint32) (*Job, *Answer, error) {
 	j := &Job{asked: r, Group: by.Group, Host: by.Host, Origin: by.Origin, Submission: by.Submission}
 	j.sched.ID, j.sched.Owner, j.sched.Submitted = number, by.User, now
@@ -78,7 +78,7 @@ func (c *Cell) prepare(now int64, by Caller, r *submit.Request, number uint32) (
 	if err := c.describe(now, by, j); err != nil {
 		d, ok := errors.AsType[*DeniedError](err)
 		if below, is := errors.AsType[*DeniedError](c.admitIDs(by)); ok && is {
-			d.Report = append(d.Report, below.Text) // which does not keep the original from going on (tested)
+			d.Report = append(d.Report, below.Text) // the original continues after this report (tested)
 		}
 		return nil, nil, err
 	}
@@ -104,7 +104,7 @@ func yourJob(j *Job) string {
 	return "Your job " + itoa(j.ID()) + " (\"" + j.Name() + "\")"
 }
 
-// describe fills in what the request says, and checks it.
+// describe sets the fields of a job from its request, and checks them.
 func (c *Cell) describe(now int64, by Caller, j *Job) error {
 	r, err := c.peOfSlots(j.asked)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 		return denied("job rejected: checkpointing with \"-c n\" requested")
 	}
 	if r.Checkpoint == "" && (r.CheckpointInterval != 0 || strings.Trim(r.CheckpointWhen, "n") != "") {
-		return denied("checkpointing denied") // there is nothing to do it with
+		return denied("checkpointing denied") // no checkpointing environment is available
 	}
 	if err := c.checkCheckpoint(r.Checkpoint); err != nil {
 		return err
@@ -160,9 +160,9 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 	return c.resolveDependencies(j, r.PrecedingJobs, r.PrecedingTasks)
 }
 
-// peOfSlots is a request whose -l slots=n is one for the parallel environment that the site names
-// for it (SLOTS_PE in qmaster_params). Without such a name the scheduler refuses the request, as
-// the original does.
+// peOfSlots returns the request with -l slots=n replaced by a request for the parallel environment
+// that the site configures (SLOTS_PE in qmaster_params). Without this setting the scheduler refuses
+// the request, as the original does.
 func (c *Cell) peOfSlots(r *submit.Request) (*submit.Request, error) {
 	changed, err := r.PEOfSlots(c.cluster.Global().QmasterParams.SlotsPE, func(name string) bool {
 		x, ok := c.cluster.Complexes().Find(name)
@@ -174,8 +174,8 @@ func (c *Cell) peOfSlots(r *submit.Request) (*submit.Request, error) {
 	return changed, nil
 }
 
-// inSeconds is a request with times in seconds, as they are shown and accounted, whatever
-// their notation was (tested): r itself where they are.
+// inSeconds returns a request with times in seconds, which are displayed and accounted whatever
+// their notation was (tested). It returns r itself if nothing changes.
 func (c *Cell) inSeconds(r *submit.Request) *submit.Request {
 	changed := false
 	for i, l := range r.Resources {
@@ -222,7 +222,7 @@ func (c *Cell) describeTasks(j *Job) (err error) {
 	return err
 }
 
-// checkHosts refuses requests for hosts that are not there. The original asks its name service.
+// checkHosts refuses requests for hosts that do not exist. The original asks its name service.
 func (c *Cell) checkHosts(requests []submit.ResourceRequest) error {
 	for _, r := range requests {
 		if x, ok := c.cluster.Complexes().Find(r.Name); ok && x.Name == "hostname" && r.Value != "" && !c.MayBeHost(r.Value) {
@@ -232,7 +232,8 @@ func (c *Cell) checkHosts(requests []submit.ResourceRequest) error {
 	return nil
 }
 
-// checkFiles refuses a list of paths that has one for a host that is not there, or two for the same host.
+// checkFiles refuses a path list with an entry for a host that does not exist, or with two entries
+// for the same host.
 func (c *Cell) checkFiles(r *submit.Request) error {
 	for _, list := range [][]submit.HostPath{r.Shell, r.Output, r.Error, r.Input} {
 		for i, p := range list {
@@ -247,7 +248,8 @@ func (c *Cell) checkFiles(r *submit.Request) error {
 	return nil
 }
 
-// MayBeHost reports whether the value of a request is the name of a host of the cell, or an expression.
+// MayBeHost reports whether the value of a request is an expression, or the name of a host of the
+// cell.
 func (c *Cell) MayBeHost(text string) bool {
 	return strings.ContainsAny(text, `*?[]|&!()`) || c.isHost(text)
 }
@@ -261,8 +263,8 @@ func (c *Cell) isHost(name string) bool {
 	return false
 }
 
-// describeProject finds the project of a job: that of -P, or else the default of the
-// user (user(5)).
+// describeProject determines the project of a job: the value of -P, or otherwise the user's default
+// project (user(5)).
 func (c *Cell) describeProject(by Caller, j *Job) error {
 	conf := c.cluster.Global()
 	if j.Project = j.asked.Project; j.Project == "" {
@@ -287,14 +289,14 @@ func (c *Cell) describeProject(by Caller, j *Job) error {
 	return nil
 }
 
-// MayUseProject reports whether a user may have jobs in a project (project(5), acl and xacl), as
-// far as access lists have the user by name.
+// MayUseProject reports whether a user may have jobs in a project (project(5), acl and xacl). It
+// checks only access list entries for the user's name, not for groups.
 func (c *Cell) MayUseProject(user, project string) bool {
 	p, err := c.cluster.Project(project)
 	return err == nil && c.hasAccess(Caller{User: user}, p.ACL, p.XACL)
 }
 
-// hasAccess applies access lists (access_list(5)). Lists that do not exist contain nobody.
+// hasAccess applies access lists (access_list(5)). Lists that do not exist are empty.
 func (c *Cell) hasAccess(by Caller, acl, xacl []string) bool {
 	in := func(names []string) bool {
 		return slices.ContainsFunc(names, func(name string) bool {
@@ -305,7 +307,7 @@ func (c *Cell) hasAccess(by Caller, acl, xacl []string) bool {
 	return !in(xacl) && (len(acl) == 0 || in(acl))
 }
 
-// admitIDs refuses users and groups with low numbers (sge_conf(5), min_uid and min_gid).
+// admitIDs refuses users and groups with IDs below the limit (sge_conf(5), min_uid and min_gid).
 func (c *Cell) admitIDs(by Caller) error {
 	conf, o := c.cluster.Global(), by.Origin
 	switch {
@@ -319,7 +321,7 @@ func (c *Cell) admitIDs(by Caller) error {
 	return nil
 }
 
-// admit applies the limits of the cluster on users and jobs (sge_conf(5)).
+// admit applies the cluster's limits for users and jobs (sge_conf(5)).
 func (c *Cell) admit(now int64, by Caller, j *Job) error {
 	if err := c.admitIDs(by); err != nil {
 		return err
@@ -343,7 +345,7 @@ func (c *Cell) admit(now int64, by Caller, j *Job) error {
 	return c.admitSize(j)
 }
 
-// requests returns the requests that the scheduler matches.
+// requests returns the requests that the scheduler compares with the resources.
 func (j *Job) requests() *scheduler.Requests {
 	return requests.Of(j.Owner(), j.Group, j.Project, j.asked)
 }
@@ -368,7 +370,8 @@ func requestDenied(err error) error {
 	return &DeniedError{Text: err.Error(), Err: err}
 }
 
-// checkCheckpoint refuses a checkpointing environment that there is none of; "" is none.
+// checkCheckpoint refuses the name of a checkpointing environment that does not exist; "" means
+// none.
 func (c *Cell) checkCheckpoint(name string) error {
 	if name == "" {
 		return nil
@@ -379,7 +382,7 @@ func (c *Cell) checkCheckpoint(name string) error {
 	return nil
 }
 
-// add takes in a job that has passed all checks.
+// add adds a job that has passed all checks.
 func (c *Cell) add(now int64, j *Job) {
 	c.countSubmission(now, j.Owner())
 	c.putBeside(j)
@@ -400,7 +403,8 @@ func (c *Cell) add(now int64, j *Job) {
 	c.refresh(j)
 }
 
-// enqueue keeps the numbers of jobs ascending. Who was verified for long comes late.
+// enqueue inserts the number of a job in ascending order. A job with a slow verifier arrives after
+// later numbers.
 func (c *Cell) enqueue(id uint32) {
 	if n := len(c.order); n == 0 || c.order[n-1] < id {
 		c.order = append(c.order, id)
@@ -409,7 +413,7 @@ func (c *Cell) enqueue(id uint32) {
 	c.order = sortedInsert(c.order, id)
 }
 
-// startable are the tasks of a job that may start now.
+// startable returns the tasks of a job that may start now.
 func (c *Cell) startable(j *Job) rangelist.List {
 	if j.Problem != "" || len(j.predecessors.jobs) > 0 || j.Start > c.now || !c.reservations.usable(j) {
 		return rangelist.List{}
@@ -436,8 +440,8 @@ func (c *Cell) refresh(j *Job) {
 	}
 }
 
-// letSchedule has a job scheduled. What a damaged record says of a job may be such that it cannot
-// be: then it waits, and the reason is told.
+// letSchedule passes a job to the scheduler. A job of a damaged record may be invalid: then it
+// stays pending, and its Problem says why.
 func (c *Cell) letSchedule(j *Job) {
 	if err := c.state.Enqueue(&j.sched); err != nil {
 		j.Problem = err.Error()
@@ -445,18 +449,17 @@ func (c *Cell) letSchedule(j *Job) {
 	}
 }
 
-// changed notes that a job has changed in a way that puts it behind others with the same
-// tickets.
+// changed records a change of a job after which it ranks behind others with the same tickets.
 func (c *Cell) changed(j *Job) {
 	c.changes++
 	c.state.SetChanged(&j.sched, c.changes)
 	c.touchCounters()
-	if c.jobs[j.ID()] == j { // it may be refused yet
+	if c.jobs[j.ID()] == j { // it may still be refused
 		c.touchJob(j, jobState)
 	}
 }
 
-// leave forgets a job all of whose tasks have ended.
+// leave removes a job when all its tasks have finished.
 func (c *Cell) leave(now int64, j *Job) {
 	c.keepFinished(now, j)
 	c.state.Dequeue(&j.sched)
@@ -471,7 +474,7 @@ func (c *Cell) leave(now int64, j *Job) {
 	c.leaveReservation(j)
 }
 
-// ownName is the name of a job, and whose it is.
+// ownName is the name of a job together with its owner.
 type ownName struct{ owner, name string }
 
 func (c *Cell) name(j *Job) {
@@ -486,9 +489,9 @@ func (c *Cell) unname(j *Job) {
 	}
 }
 
-// matchPredecessors returns the jobs of an owner that a reference of -hold_jid means, in the
-// order of their numbers: a number, whoever owns that job, a name, or a wildcard expression
-// of sge_types(5).
+// matchPredecessors returns the jobs that a reference of -hold_jid matches, sorted by number. A
+// number matches the job of any owner; a name, or a wildcard expression of sge_types(5), matches
+// only jobs of owner.
 func (c *Cell) matchPredecessors(reference, owner string) []*Job {
 	if id, ok := jobNumber(reference); ok {
 		if j := c.jobs[id]; j != nil {
@@ -525,7 +528,8 @@ func (c *Cell) jobsOf(ids []uint32) []*Job {
 	return list
 }
 
-// idsNamed are the numbers of the jobs with a name, ascending, of an owner, "" for everybody.
+// idsNamed returns the numbers of the jobs with a name, ascending: of an owner, or of all owners
+// with "".
 func (c *Cell) idsNamed(name, owner string) []uint32 {
 	if owner != "" {
 		return c.named[ownName{owner, name}]
@@ -562,7 +566,7 @@ func sortedRemove(list []uint32, id uint32) []uint32 {
 	switch {
 	case !found:
 		return list
-	case i == 0: // most leave in their order
+	case i == 0: // most jobs leave in the order of their numbers
 		return list[1:]
 	}
 	return slices.Delete(list, i, i+1)

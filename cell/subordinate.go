@@ -18,8 +18,8 @@ func (c *Cell) hostsOf(grants []scheduler.Grant) []scheduler.HostID {
 
 func master(t *Task) scheduler.InstanceID { return t.run.Grants[0].Instance }
 
-// subordinate applies subordination on hosts after slots have been taken or given back. before are
-// the slots that were used until then.
+// subordinate applies subordination on hosts after slots were taken or released. before holds the
+// slots that were used until then.
 func (c *Cell) subordinate(hosts []scheduler.HostID, before map[scheduler.InstanceID]int) {
 	for _, h := range hosts {
 		list, taken := c.subordination.crossings(h, before)

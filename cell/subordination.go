@@ -40,7 +40,7 @@ func (s *subordination) usedSlots(hosts []scheduler.HostID) map[scheduler.Instan
 // subordinate is a queue instance that another one suspends queue-wise.
 type subordinate struct {
 	instance  scheduler.InstanceID
-	threshold int // used slots of the superordinate instance from which on it is suspended
+	threshold int // number of used slots of the superordinate instance from which it is suspended
 }
 
 // queueWise returns the instances that an instance suspends queue-wise.

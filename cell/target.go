@@ -9,24 +9,23 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// target is a job, or some of its tasks, that a command is about.
+// target is a job, or some of its tasks, to which a command applies.
 type target struct {
 	job    *Job
 	ranges []submit.Array // nil for the whole job
-	name   string         // by which it is meant, "" for a number
-	absent string         // what is said in place of all that, if there is no such job
+	name   string         // the name by which it was given, "" for a number
+	absent string         // the message in place of the other fields, if there is no such job
 }
 
-// references says how the jobs of a command are found, and what is said of those that are
-// not there.
+// references describes how a command finds its jobs, and its messages for missing jobs.
 type references struct {
-	// everybody is set where names mean the jobs of all users, as in all commands but qdel
+	// everybody is set if names match the jobs of all users, as in all commands except qdel
 	// (tested).
 	everybody bool
-	missing   string // takes the reference
-	// early is set where jobs that are not there are named before anything is done, as in qmod (tested).
+	missing   string // format with the reference
+	// early is set if missing jobs are reported before anything is done, as in qmod (tested).
 	early  bool
-	noJobs string // takes the users
+	noJobs string // format with the users
 }
 
 var (
@@ -35,9 +34,9 @@ var (
 	forQmod     = references{everybody: true, early: true, missing: "invalid queue or job %q", noJobs: "invalid queue or job of user(s) %q"}
 )
 
-// targets finds the jobs of a command: those of references, or with users, those of the
-// references that belong to these ("*" for everybody), or all jobs of these where there
-// is no reference. What is not there is denied, line by line: by the caller if it is absent.
+// targets finds the jobs of a command: the jobs that match the references and, if users is set,
+// belong to these users ("*" for all). Without references it returns all jobs of the users. It adds
+// a line for each missing job; the caller reports a target with absent set.
 func (c *Cell) targets(by Caller, how references, jobs []submit.JobRange, users []string, a *Answer) []target {
 	owners := users
 	switch {
@@ -95,16 +94,16 @@ func (c *Cell) targets(by Caller, how references, jobs []submit.JobRange, users 
 	return list
 }
 
-// mostSearches is how often a command may have all jobs looked through, mostLookups how many
-// it may have looked up, and mostRepeated how many times more than once it may name jobs:
-// everybody else waits meanwhile.
+// Limits for a command, since all other callers have to wait for it: mostSearches is the number of
+// searches through all jobs, mostLookups the number of lookups, and mostRepeated the number of jobs
+// that may be named again.
 const (
 	mostSearches = 256
 	mostLookups  = 1 << 20
 	mostRepeated = 1 << 14
 )
 
-// bound refuses what would take too long, of references each for some owners.
+// bound refuses a command that would take too long, because of references combined with owners.
 func (c *Cell) bound(jobs []submit.JobRange, owners []string) error {
 	searches, with, patterns := 0, 0, 0
 	for _, owner := range owners {
@@ -134,14 +133,14 @@ func tooMany(searches int) error {
 	return nil
 }
 
-// ownerSelection is whose jobs a command means.
+// ownerSelection selects the jobs of a command by their owners.
 type ownerSelection struct {
 	everybody bool
 	users     []string // with jobs
-	explicit  bool     // by -u: then a number means only jobs of these users, too
+	explicit  bool     // given by -u: a number then also matches only jobs of these users
 }
 
-// selectOwners finds the users with jobs that a user name, or a pattern of -u, means.
+// selectOwners returns the users with jobs that match a user name, or a pattern of -u.
 func (c *Cell) selectOwners(owner string, explicit bool) ownerSelection {
 	s := ownerSelection{everybody: owner == "*", explicit: explicit}
 	switch {
@@ -163,9 +162,9 @@ func (c *Cell) selectOwners(owner string, explicit bool) ownerSelection {
 
 func (s ownerSelection) has(user string) bool { return s.everybody || slices.Contains(s.users, user) }
 
-// matchOwned returns the jobs that a reference means, in the order of their numbers: a
-// number, or a pattern of names. Patterns are those of fnmatch(3), not the expressions of
-// sge_types(5): in 8.1.9 only -hold_jid knows these, and a job may be called a|b (tested).
+// matchOwned returns the jobs that match a reference, a number or a pattern of names, sorted by
+// number. Patterns are those of fnmatch(3) and not the expressions of sge_types(5): in 8.1.9 only
+// -hold_jid supports expressions, and a job may be named a|b (tested).
 func (c *Cell) matchOwned(reference string, owners ownerSelection) []*Job {
 	if id, ok := jobNumber(reference); ok {
 		if j := c.jobs[id]; j != nil && (!owners.explicit || owners.has(j.Owner())) {

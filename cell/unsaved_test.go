@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// fataler says which step it was.
+// fataler adds the number of the step to failures.
 type fataler struct {
 	*testing.T
 	step string
@@ -18,8 +18,8 @@ func (f fataler) Fatalf(format string, args ...any) {
 	f.T.Fatalf(f.step+": "+format, args...)
 }
 
-// Whatever changes something that is kept notes it. These are steps that random events seldom
-// come to; each is followed by a comparison.
+// Every change of stored state must be recorded as unsaved. These steps seldom occur among random
+// events; a comparison follows each of them.
 func TestEachStepIsKept(t *testing.T) {
 	h := newHarnessOf(t, rich.cluster(t))
 	h.files = rich

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// shared is a cluster with a share tree, whose usage halves in an hour.
+// shared is a cluster with a share tree and a half-life of one hour.
 var shared = small.with(files{
 	"users/alice": "name alice\nfshare 100\ndefault_project p1",
 	"users/bob":   "name bob",
@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("p1 %v", p)
 	}
 	h.wait(3600)
-	report(2, 40) // an old report
+	report(2, 40) // an outdated report
 	h.run()
 	left := math.Pow(1-math.Ln2/60, 60)
 	if b := h.used("bob", ""); !near(b, 50*left) {
@@ -66,7 +66,7 @@ func TestUsage(t *testing.T) {
 	if b := h.used("bob", ""); !near(b, 50*left+30) {
 		t.Errorf("bob %v, want %v", b, 50*left+30)
 	}
-	// With another halftime the usage is decayed until then with the old one.
+	// After a change of the half-life, the usage until then decays with the previous one.
 	h.wait(3600)
 	h.change(shared.with(files{"sched_conf": small["sched_conf"] + "\nhalftime 0"}))
 	h.run()
@@ -81,7 +81,7 @@ func TestUsage(t *testing.T) {
 	if _, err := h.ClearUsage(h.now, caller("bob")); err == nil {
 		t.Error("bob has cleared the usage")
 	}
-	// What was never decayed stays, but for that of users in projects.
+	// Long-term usage does not decay, except for that of users in projects.
 	longTerm := func(user, project string) float64 {
 		if u := h.policy.Ledger.Users[h.policy.users.indexOf(user)].In(h.policy.projects.indexOf(project)); u != nil {
 			return u.LongTerm[tickets.CPU]
@@ -134,7 +134,7 @@ func TestUsageFromBefore(t *testing.T) {
 	}
 }
 
-// Users that have no object get one for as long as they have jobs, and for a while after.
+// Users without an object get one for as long as they have jobs, and for some time after that.
 func TestAutomaticUsers(t *testing.T) {
 	h := newHarness(t, shared)
 	h.sub("carol", "")
@@ -177,7 +177,7 @@ func TestAutomaticUsers(t *testing.T) {
 	if h.policy.users.indexOf("bob") != tickets.None {
 		t.Error("bob has no object")
 	}
-	// Somebody whom the tree does not name until he has an object.
+	// A user who is not in the share tree until an object is created.
 	h.sub("bob", "")
 	if h.Job(1).sched.Leaf == 0 {
 		t.Error("bob has no leaf")

@@ -6,8 +6,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// validate applies -w (qsub(1)). It reports whether the job is to be submitted. -ar
-// implies -w e.
+// validate applies -w (qsub(1)). It reports whether to submit the job. -ar implies -w e.
 func (c *Cell) validate(now int64, j *Job, a *Answer) (bool, error) {
 	level := j.asked.Validation
 	if level == submit.ValidateNone {
@@ -41,13 +40,13 @@ func (c *Cell) validate(now int64, j *Job, a *Answer) (bool, error) {
 	return true, nil
 }
 
-// validateAltered applies -w of qalter, which is about jobs that wait. It reports whether
-// the job is to be altered.
+// validateAltered applies -w of qalter, which concerns pending jobs. It reports whether to alter
+// the job.
 func (c *Cell) validateAltered(now int64, j *Job, level submit.Validation, a *Answer) bool {
 	if level == submit.ValidateNone {
 		return true
 	}
-	// What waits for other jobs or for its time is looked at (tested).
+	// Jobs that depend on other jobs or on a start time are validated, too (tested).
 	if j.sched.Tasks.IsEmpty() && j.Holds == 0 && !j.Waiting.IsEmpty() {
 		j.sched.Tasks = j.Waiting
 		defer func() { j.sched.Tasks = rangelist.List{} }()

@@ -8,8 +8,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// A job that was verified for longer than the next ones has the number that was told of it,
-// unless another job has that by now.
+// A job whose verification took longer than that of later jobs gets the number that was announced
+// for it, unless another job has that number.
 func TestNumbersOfVerifiedJobs(t *testing.T) {
 	h := newHarness(t, small)
 	request := func() *submit.Request {
@@ -31,14 +31,14 @@ func TestNumbersOfVerifiedJobs(t *testing.T) {
 		}
 	}
 	submitAs(1, 1)
-	submitAs(1, 3)  // it has been given
-	submitAs(99, 4) // it has not been given yet
+	submitAs(1, 3)  // a number that was assigned before
+	submitAs(99, 4) // a number that was not assigned yet
 	if got := h.ids(); !slices.Equal(got, []uint32{1, 2, 3, 4}) {
 		t.Error(got)
 	}
 }
 
-// What the original answers where jobs are verified and most may not be altered.
+// The original's answers if jobs are verified and most alterations are not allowed.
 func TestAllowedModifications(t *testing.T) {
 	for allowed, lines := range map[string][][2]string{
 		"none": {

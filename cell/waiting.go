@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// WaitingTasks are tasks of a job that are pending for the same reasons: a line of qstat(1).
+// WaitingTasks holds tasks of a job that are pending in the same state: a line of qstat(1).
 type WaitingTasks struct {
 	Tasks rangelist.List // {1} for a job that is not an array job
 	State string         // in the letters of qstat
@@ -36,8 +36,8 @@ type keptPriority struct {
 	priority, normalizedTickets float64
 }
 
-// compare puts tasks that have been started before the others, and those that wait for
-// tasks of other arrays last (tested).
+// compare sorts tasks that were started before to the front, and tasks that depend on tasks of
+// other arrays to the end (tested).
 func (k waitingKind) compare(o waitingKind) int {
 	rank := func(k waitingKind) int {
 		switch {
