@@ -28,8 +28,8 @@ Shows which limits of jobs this host can enforce, by which means, and how to imp
   --help      print this text
 `
 
-// Run carries out execd doctor with the words after that, and returns the exit
-// status: StatusBest, StatusMissing or StatusWorks.
+// Run runs execd doctor with the arguments after "doctor", and returns the exit status: StatusBest,
+// StatusMissing or StatusWorks.
 func Run(args []string, stdout io.Writer) (int, error) {
 	asJSON, conf, gpuRoot := false, "", "/"
 	line, err := options.Parse(Usage, args, options.Values{"json": &asJSON, "conf": &conf, "gpu-root": &gpuRoot})
@@ -73,8 +73,8 @@ func Run(args []string, stdout io.Writer) (int, error) {
 	return r.Status(), err
 }
 
-// untrustedFiles returns which files of a daemon others can change. Without a configuration
-// directory it is that of the host that counts, if root asks.
+// untrustedFiles returns the files of a daemon that other users can change. conf is the
+// configuration directory; if it is empty and the caller is root, it is the host's default.
 func untrustedFiles(conf string) ([]string, error) {
 	if _, err := os.Stat(paths.Conf); conf == "" && err == nil && os.Geteuid() == 0 {
 		conf = paths.Conf
@@ -97,8 +97,8 @@ func untrustedFiles(conf string) ([]string, error) {
 	return list, nil
 }
 
-// readProcedures looks for the file that limits what a master may have run on this host. It is of
-// no interest to the daemons of other users.
+// readProcedures checks the file that limits the programs that a master may run on this host.
+// Daemons of ordinary users do not use this file.
 func (h *Host) readProcedures(file string) {
 	if !h.root() {
 		return

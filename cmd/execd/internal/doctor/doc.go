@@ -1,7 +1,7 @@
-// Package doctor says what this host can enforce of what Grid Engine promises, by
-// which means, and what it would take to do better.
+// Package doctor reports which guarantees of Grid Engine this host can enforce, by which means, and
+// what would improve them.
 //
-// Probe looks, Examine judges, and a Report prints itself as a table or as JSON.
-// What Probe tries leaves nothing behind: groups that it makes are removed, a scope
-// of systemd ends with it. Only Probe knows the kernel; the others are pure.
+// Probe collects facts, Examine evaluates them, and a Report prints the result as a table or as
+// JSON. Probe cleans up: it removes the groups that it creates, and a systemd scope ends with it.
+// Only Probe accesses the kernel.
 package doctor

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// all has every feature work but some.
+// all returns the features, all of which work except those in but.
 func all(v2 bool, without string, but ...cgroup.Feature) (list [cgroup.NumFeatures]Feature) {
 	for f := range list {
 		list[f] = Feature{Works: true, V2: v2}
@@ -27,8 +27,7 @@ func all(v2 bool, without string, but ...cgroup.Feature) (list [cgroup.NumFeatur
 	return list
 }
 
-// hosts are those that there are, by a sentence that is also the name of their
-// golden file.
+// hosts returns hosts by a description, which is also the name of the golden file.
 func hosts() map[string]*Host {
 	every := []string{"CAP_CHOWN", "CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SYS_RESOURCE"}
 	confined := [job.NumResources]bool{job.Descriptors: true, job.MaxProc: true}
@@ -166,7 +165,8 @@ func TestJSONHasTheSame(t *testing.T) {
 	}
 }
 
-// TestEveryGapIsExplained, whatever a host lacks.
+// TestEveryGapIsExplained removes features from a host, and expects a reason for each missing
+// guarantee.
 func TestEveryGapIsExplained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		is := func(what string) bool { return rapid.Bool().Draw(t, what) }

@@ -9,24 +9,24 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// State says how well something can be enforced.
+// State says how well a guarantee can be enforced.
 type State string
 
 // The states.
 const (
 	Best    State = "best"    // by the best means
-	Works   State = "works"   // by other means, with the gap that Reason names
+	Works   State = "works"   // by other means, with the limitation in Reason
 	Missing State = "missing" // not at all
-	Never   State = "never"   // not by any Linux
+	Never   State = "never"   // on no Linux system
 )
 
 // Check is the result for one guarantee to jobs.
 type Check struct {
 	Name   string `json:"name"`   // "s_vmem h_vmem", "suspend"
 	State  State  `json:"state"`  // how well it can be enforced
-	Means  string `json:"means"`  // by what it is enforced
-	Reason string `json:"reason"` // the missing part; empty for Best
-	Remedy string `json:"remedy"` // what to do about it; may be empty
+	Means  string `json:"means"`  // the means of enforcement
+	Reason string `json:"reason"` // the limitation; empty for Best
+	Remedy string `json:"remedy"` // how to improve it; may be empty
 }
 
 // Examine checks a host.
@@ -50,8 +50,8 @@ func Examine(h *Host) []Check {
 	return checks
 }
 
-// gpus checks whether jobs cannot open GPUs that they have not been granted, and the problems of
-// the GPUs. It has no result for a host without GPUs.
+// gpus checks whether jobs are kept from GPUs that were not granted to them, and reports problems
+// of the GPUs. It has no result for a host without GPUs.
 func gpus(h *Host) Check {
 	f := h.feature(cgroup.Devices)
 	c := Check{State: Best, Means: "the device filter of the control group"}
@@ -102,7 +102,7 @@ var examine = [job.NumResources]func(*Host) Check{
 	job.MemoryLocked: rlimit(job.MemoryLocked, "RLIMIT_MEMLOCK"),
 }
 
-// others are the guarantees that are not limits.
+// others lists the guarantees that are not resource limits.
 var others = []struct {
 	name    string
 	examine func(*Host) Check
@@ -191,7 +191,8 @@ func remedyMemory(h *Host) string {
 	return remedyGroups(h)
 }
 
-// remedyGroups tells how to let the agent create control groups with all controllers.
+// remedyGroups returns the steps that allow the agent to create control groups with all
+// controllers.
 func remedyGroups(h *Host) string {
 	switch c := h.Cgroups; {
 	case c.Off:
@@ -281,7 +282,7 @@ func remedyPeak(h *Host) string {
 	return remedyMemory(h)
 }
 
-// inScope checks whether jobs continue when the service or session that has started them ends.
+// inScope checks whether jobs continue when the service or session that started them ends.
 func inScope(h *Host) Check {
 	s := h.Systemd
 	switch {

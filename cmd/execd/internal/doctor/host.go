@@ -11,44 +11,43 @@ import (
 // Host is the result of Probe.
 type Host struct {
 	Kernel       string   // release
-	UID          int      // who we are: what jobs could be given is judged for this user
+	UID          int      // effective user of this process; the report is for a daemon of this user
 	Capabilities []string // the effective ones that matter here
-	Swap         bool     // there is any
-	// Confined are the resources in which we have a hard limit ourselves.
+	Swap         bool     // the host has swap space
+	// Confined are the resources for which this process itself has a hard limit.
 	Confined    [job.NumResources]bool
 	Cgroups     Cgroups
 	Systemd     Systemd
-	Proc        bool // the processes of others can be seen in /proc
+	Proc        bool // processes of other users are visible in /proc
 	Children    bool // /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)
 	Pidfd       bool // pidfd_open(2), Linux 5.3
 	IntoGroup   bool // clone3(2) into a group, Linux 5.7
 	PSI         bool // /proc/pressure
-	CPUs, Nodes int  // processors and memory nodes that we may use; 0 if unknown
+	CPUs, Nodes int  // processors and memory nodes that this process may use; 0 if unknown
 	Topology    string
-	TopologyErr string // why cores cannot be told apart
+	TopologyErr string // why cores cannot be distinguished
 	GroupIDs    GroupIDs
 	GPUs        *gpu.Inventory
-	// NoQuery is set if GPUs of NVIDIA are there and nvidia-smi is not.
+	// NoQuery is set if the host has NVIDIA GPUs and nvidia-smi is missing.
 	NoQuery bool
-	// Untrusted says which files others than root and we can change, of those that a daemon
-	// reads and runs: the configuration, the supervisor, and the programs of other users than
-	// the owner of a job. A daemon does not start with such a configuration or supervisor, and
-	// refuses the jobs for which it would run such a program.
+	// Untrusted describes files that users other than root and the effective user can change, among
+	// the files that a daemon reads and runs: the configuration, the supervisor, and programs that
+	// run as users other than the owner of a job. A daemon refuses to start with such a
+	// configuration or supervisor, and refuses jobs that need such a program.
 	Untrusted []string
-	// Procedures is the file that limits the programs of a master; empty if there is none. If it
-	// is not valid, Untrusted says so.
+	// Procedures is the file that limits the programs of a master; empty if there is none. If it is
+	// invalid, Untrusted says so.
 	Procedures string
 }
 
 // Cgroups holds the abilities of the host's control groups.
 type Cgroups struct {
 	Version     cgroup.Version
-	Off         bool // switched off by the configuration
+	Off         bool // disabled by the configuration
 	Err         string
 	Hierarchies []Hierarchy
 	Features    [cgroup.NumFeatures]Feature
-	// Disabled are controllers that the kernel was told not to use
-	// (cgroup_disable=).
+	// Disabled lists controllers that a kernel parameter disables (cgroup_disable=).
 	Disabled []string
 }
 
@@ -57,28 +56,28 @@ type Hierarchy struct {
 	Mount       string   `json:"mount"`
 	Unified     bool     `json:"unified"` // cgroup v2
 	Controllers []string `json:"controllers"`
-	Parent      string   `json:"parent"` // where groups of jobs are made; empty if nowhere
-	Reason      string   `json:"reason"` // why nowhere
+	Parent      string   `json:"parent"` // directory for groups of jobs; empty if there is none
+	Reason      string   `json:"reason"` // why there is no directory
 }
 
-// Feature is whether groups can do something.
+// Feature says whether groups have a feature.
 type Feature struct {
 	Works  bool
-	V2     bool   // by cgroup v2
-	Reason string // why not
+	V2     bool   // provided by cgroup v2
+	Reason string // why it is missing
 }
 
-// Systemd is about systemd as process 1.
+// Systemd describes systemd as process 1.
 type Systemd struct {
 	Booted, Unified bool
-	// Scope is the control group of a scope that could be made for jobs; Err says
-	// why there is none.
+	// Scope is the control group of a scope that could be created for jobs; Err is the reason if
+	// there is none.
 	Scope, Err string
-	// Controllers are those that the user's manager hands down; nil for root.
+	// Controllers are those that the user's manager delegates; nil for root.
 	Controllers []string
 }
 
-// GroupIDs is about gid_range of the configuration.
+// GroupIDs describes gid_range of the configuration.
 type GroupIDs struct {
 	Range       string
 	Total, Free int

@@ -20,9 +20,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Probe looks at this host, with the configuration that it has. An ordinary
-// user's process may be moved to another control group by it. gpuRoot is where /proc and /sys are
-// looked for GPUs.
+// Probe examines this host, with its configuration. It may move an ordinary user's process to
+// another control group. gpuRoot is the directory in which Probe searches /proc and /sys for GPUs.
 func Probe(c *qconf.Configuration, gpuRoot string) *Host {
 	h := &Host{
 		Kernel: kernel(), UID: os.Geteuid(), Capabilities: capabilities(),
@@ -49,7 +48,7 @@ func Probe(c *qconf.Configuration, gpuRoot string) *Host {
 	return h
 }
 
-// resources are the limits of processes that the kernel keeps.
+// resources maps resources to the kernel's limits for processes.
 var resources = [job.NumResources]struct {
 	name   string
 	number int
@@ -82,7 +81,7 @@ func kernel() string {
 	return unix.ByteSliceToString(name.Release[:])
 }
 
-// known are the capabilities that starting and supervising jobs of others takes.
+// known lists the capabilities needed to start and supervise jobs of other users.
 var known = []struct {
 	bit  int
 	name string
@@ -123,8 +122,8 @@ func pidfd() bool {
 	return true
 }
 
-// intoGroup asks for a process in a group whose descriptor is none: a kernel that
-// knows of groups there says EINVAL, an older one E2BIG or ENOSYS.
+// intoGroup requests a process in a group with an invalid descriptor: a kernel that supports groups
+// here returns EINVAL, an older one E2BIG or ENOSYS.
 func intoGroup() bool {
 	args := struct {
 		flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
@@ -171,8 +170,8 @@ func (h *Host) probeCgroups(c *qconf.Configuration) {
 	h.describe(system)
 }
 
-// enterScope makes a scope of systemd as jobs get it, or goes there, and returns
-// its group.
+// enterScope creates a systemd scope in the same way as for jobs, or moves this process to one, and
+// returns its group.
 func (h *Host) enterScope(params qconf.CgroupsParams) (*scope.Scope, string) {
 	s := &h.Systemd
 	switch {
@@ -236,8 +235,7 @@ func (h *Host) describe(system *cgroup.System) {
 	}
 }
 
-// disabled returns the controllers that were switched off at boot: /proc/cgroups,
-// cgroups(7).
+// disabled returns the controllers that were disabled at boot: /proc/cgroups, cgroups(7).
 func disabled() []string {
 	text, err := os.ReadFile("/proc/cgroups")
 	if err != nil {

@@ -124,8 +124,8 @@ func TestManualNamesEveryOption(t *testing.T) {
 	}
 }
 
-// The report of root names the file that limits what a master may have run, and says if no agent
-// would begin with it.
+// Root's report names the file that limits the programs of a master, and says if an invalid file
+// would prevent the agent from starting.
 func TestProcedures(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "procedures")
 	report := func() Check {

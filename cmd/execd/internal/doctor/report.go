@@ -23,12 +23,12 @@ func New(h *Host) *Report { return &Report{Host: h, Checks: Examine(h)} }
 
 // The exit statuses of execd doctor.
 const (
-	StatusBest    = 0 // all is enforced by the best means
+	StatusBest    = 0 // everything is enforced by the best means
 	StatusMissing = 1 // something cannot be enforced
-	StatusWorks   = 3 // all is enforced, something not by the best means
+	StatusWorks   = 3 // everything is enforced, some of it not by the best means
 )
 
-// Status sums the checks up.
+// Status returns the exit status for all checks together.
 func (r *Report) Status() int {
 	status := StatusBest
 	for _, c := range r.Checks {
@@ -61,12 +61,12 @@ func (r *Report) Text() string {
 	}
 	for i, g := range gaps {
 		printer.Fprintf(&b, "\n%s\n    %s\n", strings.Join(g.names, ", "), g.reason)
-		// Those that have the same remedy follow each other: it stands behind the last one.
+		// Checks with the same remedy are adjacent: the remedy follows the last one.
 		if last := i == len(gaps)-1 || gaps[i+1].remedy != g.remedy; last && g.remedy != "" {
 			printer.Fprintf(&b, "    => %s\n", g.remedy)
 		}
 	}
-	// Columns are padded, at the end, too.
+	// Remove the padding after the last column.
 	lines := strings.Split(b.String(), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
@@ -74,7 +74,7 @@ func (r *Report) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-// verdict sums the report up in one line.
+// verdict summarizes the report in one line.
 func (r *Report) verdict() string {
 	var missing, works []string
 	for _, c := range r.Checks {
@@ -100,7 +100,7 @@ func (r *Report) verdict() string {
 	return "good: all is enforced by the best means that Linux has"
 }
 
-// gap is something that several checks lack for the same reason.
+// gap is a limitation that several checks share for the same reason.
 type gap struct {
 	names          []string
 	reason, remedy string
@@ -119,7 +119,7 @@ func (r *Report) gaps() []*gap {
 		}
 		list[i].names = append(list[i].names, c.Name)
 	}
-	// By remedy, in the order in which the remedies come first; those without one come last.
+	// Sort by remedy, in the order of their first occurrence; gaps without a remedy come last.
 	first := map[string]int{"": len(list)}
 	for i, g := range list {
 		if _, ok := first[g.remedy]; !ok {
@@ -260,7 +260,7 @@ func (r *Report) JSON() ([]byte, error) {
 		Version     string            `json:"version"`
 		Off         bool              `json:"off"`
 		Hierarchies []Hierarchy       `json:"hierarchies"`
-		Missing     map[string]string `json:"missing"` // what groups cannot do, and why
+		Missing     map[string]string `json:"missing"` // features that groups lack, with the reason
 	}
 	for what, reason := range features {
 		if reason == "" {
@@ -292,11 +292,11 @@ type gpuJSON struct {
 	Address string     `json:"address"`
 	Model   string     `json:"model"`
 	UUID    string     `json:"uuid"`
-	NUMA    int        `json:"memory_node"` // -1 if it is not known
+	NUMA    int        `json:"memory_node"` // -1 if unknown
 	Problem string     `json:"problem"`
 }
 
-// gpusJSON returns the GPUs that jobs could be given, never nil.
+// gpusJSON returns the GPUs that can be granted to jobs; never nil.
 func gpusJSON(v *gpu.Inventory) []gpuJSON {
 	list := []gpuJSON{}
 	for _, g := range v.Discrete() {

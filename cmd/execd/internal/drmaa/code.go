@@ -43,7 +43,7 @@ func failure(c code, format string, args ...any) *callError {
 	return &callError{c, fmt.Sprintf(format, args...)}
 }
 
-// ofDaemon returns the error of a call to the daemon with its code.
+// ofDaemon converts the error of a call to the daemon to an error with its code.
 func ofDaemon(err error) *callError {
 	text := qclient.Explain(err).Error()
 	e, ok := errors.AsType[*agentapi.Error](err)

@@ -32,7 +32,7 @@ var actions = []struct {
 	terminate: {"qdel", "", invalidJob, func(*api.TaskState) bool { return true }},
 }
 
-// mostOfCommand is the number of jobs that one command line may name.
+// mostOfCommand is the maximum number of jobs on one command line.
 const mostOfCommand = 1000
 
 // control acts on a job, or on all jobs of the session that have not finished. In the latter case it skips
@@ -86,7 +86,7 @@ func (s *session) control(ctx context.Context, name string, action int) *callErr
 		}
 	}
 	if len(targets) == 0 {
-		if len(states) == 0 { // they have just finished
+		if len(states) == 0 { // the jobs have just finished
 			return nil
 		}
 		return &callError{code: a.code}
@@ -110,13 +110,13 @@ func (s *session) control(ctx context.Context, name string, action int) *callErr
 		}
 	}
 	if action == terminate {
-		// A pending task of an array job leaves without an end.
+		// A deleted pending task of an array job leaves without an end event.
 		s.background.Go(func() { s.look(false) })
 	}
 	return nil
 }
 
-// command has the daemon execute a command of Grid Engine.
+// command runs a command of Grid Engine through the daemon.
 func (s *session) command(ctx context.Context, name string, args ...string) (*api.CommandAnswer, *callError) {
 	if s.daemon == nil {
 		return nil, failure(internalError, "the session is not open")
@@ -134,7 +134,7 @@ type taskState struct {
 	owner string
 }
 
-// states asks for the states of jobs. Jobs that the daemon does not know are not in the map.
+// states requests the states of jobs. Jobs unknown to the daemon are missing in the map.
 func (s *session) states(ctx context.Context, ids []jobID) (map[jobID]taskState, *callError) {
 	if s.daemon == nil {
 		return nil, failure(internalError, "the session is not open")
@@ -173,7 +173,7 @@ func (s *session) states(ctx context.Context, ids []jobID) (map[jobID]taskState,
 const (
 	undetermined   = 0x00
 	queuedActive   = 0x10
-	systemOnHold   = 0x01 // these are added up
+	systemOnHold   = 0x01 // the following are added
 	userOnHold     = 0x02
 	running        = 0x20
 	done           = 0x30
@@ -203,7 +203,7 @@ func (s *session) ps(ctx context.Context, name string) (int, *callError) {
 	if x == nil {
 		return undetermined, failure(invalidJob, "there is no job %s", name)
 	}
-	// It has left, and its result is on the way.
+	// The job has left, and its result has not arrived yet.
 	var r result
 	e = s.until(ctx, finishPatience, func() (bool, *callError) {
 		r = x.result

@@ -1,10 +1,10 @@
 // Package drmaa is execd drmaa-helper, the process behind the DRMAA library (clients/drmaa).
 //
-// The library is C, without threads of its own and without Go, because programs that use it fork.
-// It starts one helper for each session. The helper knows the jobs of the session, follows how they
-// end, and translates job templates into command lines of qsub.
+// The library is written in C, and uses neither threads of its own nor Go, because programs that
+// use it call fork(2). It starts one helper for each session. The helper stores the jobs of the
+// session, follows their ends, and translates job templates into qsub command lines.
 //
-// The helper has a socket as descriptor 3. The library sends a socket over it for each call; a call
-// is one message to the helper and one back (message). The helper exits when the library closes
-// descriptor 3, or when the program has exited.
+// Descriptor 3 of the helper is a socket. For each call the library sends another socket over it; a
+// call is one message to the helper and one back (message). The helper exits when the library
+// closes descriptor 3, or when the program has exited.
 package drmaa

@@ -16,18 +16,20 @@ import (
 )
 
 const (
-	// lookPeriod is how often the session compares its jobs with those of the daemon: a pending
-	// task of an array job that is deleted leaves without an end.
+	// lookPeriod is the interval at which the session compares its jobs with the daemon's: a
+	// deleted pending task of an array job leaves without an end event.
 	lookPeriod = 20 * time.Second
-	// lostPause is the pause before a daemon that was not reached for long is tried again.
+	// lostPause is the delay before the next attempt to reach a daemon that has been unreachable
+	// for a long time.
 	lostPause = time.Second
-	// recordPatience is how long the record of a job that has left may be late.
+	// recordPatience is the maximum delay of the accounting record of a job that has left.
 	recordPatience = 5 * time.Second
 	recordPause    = 200 * time.Millisecond
 )
 
-// follow starts the goroutine that follows the ends of the user's jobs, unless it runs already. No end of
-// a job that is submitted afterwards is missed. The caller has counted its submission.
+// follow starts the goroutine that follows the ends of the user's jobs, unless it is running
+// already. It misses no end of a job that is submitted afterwards. The caller must have counted its
+// submission.
 func (s *session) follow(ctx context.Context) *callError {
 	s.starting.Lock()
 	defer s.starting.Unlock()
@@ -53,7 +55,7 @@ func (s *session) follow(ctx context.Context) *callError {
 	return nil
 }
 
-// followed reads ends as long as there are jobs that have not finished.
+// followed reads ends as long as there are unfinished jobs.
 func (s *session) followed() {
 	looked := time.Now()
 	for s.goesOn() {
@@ -79,7 +81,7 @@ func (s *session) followed() {
 	}
 }
 
-// goesOn reports whether there is anything to follow, and records the answer.
+// goesOn reports whether there are unfinished jobs to follow, and records the result.
 func (s *session) goesOn() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +126,7 @@ func (s *session) claim(ids []jobID, since time.Time) {
 	}
 }
 
-// take records how jobs have ended. The caller holds the lock.
+// take records the ends of jobs. The caller holds the lock.
 func (s *session) take(list []api.TaskEnd) {
 	for _, e := range list {
 		id := jobID{e.Job, e.Task}
@@ -154,7 +156,7 @@ func (s *session) take(list []api.TaskEnd) {
 	}
 }
 
-// failed ends a job in error state. DRMAA has no such state, and the program would wait for ever.
+// failed ends a job in error state. DRMAA has no such state, and the program would wait forever.
 func (s *session) failed(id jobID, x *entry, e api.TaskEnd) {
 	if os.Getenv("SGE_DRMAA_ALLOW_JOB_ERROR_STATE") != "" {
 		return
@@ -166,15 +168,15 @@ func (s *session) failed(id jobID, x *entry, e api.TaskEnd) {
 	})
 }
 
-// finish records how a job has finished. The caller holds the lock.
+// finish records the result of a job. The caller holds the lock.
 func (s *session) finish(id jobID, x *entry, r result) {
 	x.finished, x.result = true, r
 	s.finished = append(s.finished, id)
 	s.notify()
 }
 
-// look compares the jobs that have not finished with those of the daemon. If ends were missed, it reads
-// the results of jobs that have left from the accounting file.
+// look compares the unfinished jobs with the daemon's. If ends were missed, it reads the results of
+// jobs that have left from the accounting file.
 func (s *session) look(missed bool) {
 	s.mu.Lock()
 	pending := map[jobID]*entry{}
@@ -231,8 +233,8 @@ func (s *session) look(missed bool) {
 	}
 }
 
-// leave ends jobs that have left without an end: they were deleted before they ran. If ends are under
-// way, it leaves the jobs alone until the next look.
+// leave ends jobs that have left without an end event, because they were deleted before they ran.
+// If end events may still arrive, it does nothing until the next look.
 func (s *session) leave(gone map[jobID]*entry, a *api.StatesAnswer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,7 +248,7 @@ func (s *session) leave(gone map[jobID]*entry, a *api.StatesAnswer) {
 	}
 }
 
-// maxRecord is the longest line that is read as a record, in bytes.
+// maxRecord is the maximum length of a record, in bytes.
 const maxRecord = 1 << 22
 
 // records reads the results of jobs from the accounting file. readable is false if there is no such file.
@@ -292,7 +294,8 @@ func (s *session) records(wanted map[jobID]*entry) (found map[jobID]result, read
 	}
 }
 
-// The bits of a stat, as in drmaa.c. The exit status is in the lowest byte, a signal in the next.
+// The bits of a stat, as in drmaa.c. The lowest byte is the exit status, the next one is the
+// signal.
 const (
 	statExited   = 1 << 16
 	statSignaled = 1 << 17
@@ -301,7 +304,7 @@ const (
 	signalShift  = 8
 )
 
-// aborted returns the result of a job that has not run.
+// aborted returns the result of a job that never ran.
 func aborted(usage []string) result { return result{stat: statAborted, known: true, usage: usage} }
 
 // ended returns the result of a job with an outcome.
@@ -339,14 +342,14 @@ func recorded(r *accounting.Record) result {
 			CPU: u.CPU, Mem: u.Mem, IO: u.IO, IOW: u.IOWait, MaxVmem: u.MaxVmem,
 		},
 	}
-	const killed = 100 // of failed: it ended through a signal (sge_status(5)); classic lines have no other trace
+	const killed = 100 // value of failed: killed by a signal (sge_status(5)); classic lines have no other sign of it
 	if o.Signal == 0 && o.Failed == killed && o.ExitStatus > 128 {
 		o.Signal = o.ExitStatus - 128
 	}
 	return ended(o, r.Submitted.Unix())
 }
 
-// usageOf returns the usage of a job by the names of accounting(5), as NAME=VALUE.
+// usageOf returns the usage of a job as NAME=VALUE, with the names of accounting(5).
 func usageOf(o *agentapi.Outcome, submitted int64) []string {
 	u := &o.Usage
 	unix := func(t time.Time) float64 {

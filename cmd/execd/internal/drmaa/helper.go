@@ -16,7 +16,7 @@ import (
 // Word is the name of the command of execd.
 const Word = "drmaa-helper"
 
-// control is the descriptor of the socket over which the library sends those of calls.
+// control is the descriptor of the socket over which the library sends a socket for each call.
 const control = 3
 
 // ErrUsage is the error of a helper that was not started by the library.
@@ -45,7 +45,8 @@ func Run(args []string) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// Besides the socket it watches the program: a child may have inherited the other end.
+	// In addition to the socket it watches the program: a child of the program may have inherited
+	// the other end.
 	if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 		go func() {
 			defer unix.Close(fd)
@@ -89,7 +90,7 @@ func connection(fd int) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// serve takes calls until the library closes the socket.
+// serve accepts calls until the library closes the socket.
 func serve(ctx context.Context, socket *net.UnixConn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	s := newSession(ctx)
@@ -100,20 +101,21 @@ func serve(ctx context.Context, socket *net.UnixConn) error {
 	for {
 		fd, err := receive(socket)
 		if errors.Is(err, errNoDescriptor) {
-			continue // this process has no room for it: the call ends, and the session goes on
+			continue // this process has too many open files: the call fails, and the session continues
 		}
 		if err != nil {
 			return nil // the library has closed the socket, or the program has exited
 		}
 		c, err := connection(fd)
 		if err != nil {
-			continue // it was no socket: the library did not send it
+			continue // not a socket, and therefore not from the library
 		}
 		calls.Go(func() { s.answer(ctx, c) })
 	}
 }
 
-// errNoDescriptor is a message that has lost its descriptor, as the kernel has it if a process can open no more.
+// errNoDescriptor is the error for a message without its descriptor. The kernel drops the
+// descriptor if a process has too many open files.
 var errNoDescriptor = errors.New("a message without a descriptor")
 
 // receive receives a descriptor.
@@ -138,7 +140,7 @@ func receive(socket *net.UnixConn) (int, error) {
 	return fds[0], nil
 }
 
-// answer reads a call, carries it out and answers.
+// answer reads a call, executes it and sends the answer.
 func (s *session) answer(ctx context.Context, c *net.UnixConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -149,7 +151,7 @@ func (s *session) answer(ctx context.Context, c *net.UnixConn) {
 	if err != nil {
 		return
 	}
-	go func() { // this returns when the caller has closed the socket
+	go func() { // returns when the caller has closed the socket
 		_, _ = c.Read(make([]byte, 1))
 		cancel()
 	}()
@@ -165,7 +167,7 @@ func (s *session) answer(ctx context.Context, c *net.UnixConn) {
 	_, _ = c.Write(appendMessage(nil, out))
 }
 
-// do carries out a call.
+// do executes a call.
 func (s *session) do(ctx context.Context, words []string) ([]string, *callError) {
 	name, args := words[0], words[1:]
 	bad := failure(internalError, "the library and its helper do not match: call %q with %d arguments", name, len(args))
@@ -204,7 +206,7 @@ func (s *session) do(ctx context.Context, words []string) ([]string, *callError)
 	}
 }
 
-// sentence makes one line of what a command has printed on standard error.
+// sentence converts the output of a command on standard error to one line.
 func sentence(text string) string {
 	var parts []string
 	for line := range strings.Lines(text) {

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// mostBytes is the longest message: an environment and arguments as large as Linux allows, and some.
+// mostBytes is the maximum size of a message: enough for the largest environment and arguments that
+// Linux allows.
 const mostBytes = 64 << 20
 
-// readMessage reads a list of strings: a number of bytes in four bytes of this machine's order, then
-// the strings, each with a 0 behind it.
+// readMessage reads a list of strings: its length in bytes as four bytes in native byte order,
+// followed by the strings, each with a terminating NUL.
 func readMessage(r io.Reader) ([]string, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -32,7 +33,7 @@ func readMessage(r io.Reader) ([]string, error) {
 	return strings.Split(string(body[:n-1]), "\x00"), nil
 }
 
-// appendMessage appends a message of strings without a 0.
+// appendMessage appends a message. The strings must not contain NUL.
 func appendMessage(b []byte, words []string) []byte {
 	n := len(words)
 	for _, w := range words {
@@ -45,5 +46,5 @@ func appendMessage(b []byte, words []string) []byte {
 	return b
 }
 
-// clean returns a text as a string of C.
+// clean replaces NUL bytes, so that the text is a C string.
 func clean(s string) string { return strings.ReplaceAll(s, "\x00", " ") }

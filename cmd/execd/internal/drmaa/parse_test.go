@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is left out of a drmaa_start_time is that of the next such time.
+// If parts of a drmaa_start_time are omitted, it means the next time that matches.
 func TestParseStart(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	now := time.Date(2026, 11, 23, 12, 30, 0, 0, zone)
@@ -52,7 +52,7 @@ func FuzzParseStart(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, now int64) {
 		at := time.Unix(now%(1<<40), 0).UTC()
 		got, err := parseStart(text, at)
-		if err == nil && len(text) < 14 && !got.After(at) { // no year is in it
+		if err == nil && len(text) < 14 && !got.After(at) { // the text contains no year
 			t.Errorf("%q at %s is %s, which has been", text, at, got)
 		}
 	})

@@ -18,40 +18,40 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// Job identifiers that mean jobs of the session.
+// Job identifiers that stand for jobs of the session.
 const (
 	sessionAny = "DRMAA_JOB_IDS_SESSION_ANY"
 	sessionAll = "DRMAA_JOB_IDS_SESSION_ALL"
 )
 
-// contactPrefix begins a contact string that names the socket of a daemon.
+// contactPrefix is the prefix of a contact string that names the socket of a daemon.
 const contactPrefix = "socket="
 
 // session is a DRMAA session.
 type session struct {
 	background sync.WaitGroup
-	context    context.Context // of the goroutines in background
+	context    context.Context // for goroutines in the background
 	contact    string
 	daemon     *api.Client
 
-	starting sync.Mutex // of the goroutine that follows
+	starting sync.Mutex // held while the following goroutine is started
 
 	mu        sync.Mutex
-	jobs      map[jobID]*entry    // those that drmaa_wait has not reaped
-	finished  []jobID             // in the order in which they finished; some may be reaped
-	changed   chan struct{}       // closed with the next change of jobs
+	jobs      map[jobID]*entry    // jobs that drmaa_wait has not reaped
+	finished  []jobID             // in the order in which they finished, including reaped ones
+	changed   chan struct{}       // closed at the next change of jobs
 	arrays    map[uint32][]uint32 // the tasks of array jobs
 	following bool
 	boot      string // of the last EndsAnswer
 	last      uint64 // of the last EndsAnswer
-	submitted int    // submissions that are under way
-	// unclaimed are ends of jobs that may belong to such a submission.
+	submitted int    // number of submissions in progress
+	// unclaimed holds ends of jobs that may belong to such a submission.
 	unclaimed []api.TaskEnd
 }
 
 // jobID is a job, or a task of an array job.
 type jobID struct {
-	job, task uint32 // task is 0 for a job that is no array job
+	job, task uint32 // task is 0 for a job that is not an array job
 }
 
 func (id jobID) String() string {
@@ -81,16 +81,16 @@ func parseID(s string) (jobID, *callError) {
 
 // entry is a job of the session.
 type entry struct {
-	since    time.Time // a time before its submission
+	since    time.Time // a time before the submission
 	finished bool
 	result   result
 }
 
-// result is how a job has finished.
+// result is the result of a finished job.
 type result struct {
 	stat  int
 	ran   bool
-	known bool     // otherwise drmaa_wait returns NO_RUSAGE
+	known bool     // if false, drmaa_wait returns NO_RUSAGE
 	usage []string // NAME=VALUE
 }
 
@@ -98,13 +98,13 @@ func newSession(ctx context.Context) *session {
 	return &session{context: ctx, jobs: map[jobID]*entry{}, arrays: map[uint32][]uint32{}, changed: make(chan struct{})}
 }
 
-// close waits for the goroutines of the session. The context of the session has ended.
+// close waits for the goroutines of the session, whose context must be done.
 func (s *session) close() {
-	s.starting.Lock() // no further goroutine may start
+	s.starting.Lock() // prevents further goroutines
 	s.background.Wait()
 }
 
-// open connects the session with the daemon that the contact string names, or the default one.
+// open connects the session to the daemon of the contact string, or to the default one.
 func (s *session) open(ctx context.Context, contact string) ([]string, *callError) {
 	if contact != "" {
 		path, ok := strings.CutPrefix(contact, contactPrefix)
@@ -169,7 +169,7 @@ func (s *session) run(ctx context.Context, args []string) ([]string, *callError)
 	return list, e
 }
 
-// submit submits a template, and returns also those jobs that were submitted before an error.
+// submit submits a template. It also returns the jobs that were submitted before an error.
 func (s *session) submit(ctx context.Context, t template, around *surroundings, start, end, increment int) ([]jobID, *callError) {
 	if increment == 0 {
 		id, e := s.qsub(ctx, t, around, "", "")
@@ -208,7 +208,7 @@ func (s *session) submit(ctx context.Context, t template, around *surroundings, 
 	return ids, nil
 }
 
-// exitLater is the exit status of qsub if a user has too many jobs.
+// exitLater is the exit status of qsub if the user has too many jobs.
 const exitLater = 25
 
 // qsub submits a job.
@@ -239,7 +239,7 @@ func (s *session) notify() {
 	s.changed = make(chan struct{})
 }
 
-// deadline returns a channel that is ready after a timeout in seconds, never for -1.
+// deadline returns a channel that is ready after a timeout in seconds; never for -1.
 func deadline(timeout int64) (<-chan time.Time, func()) {
 	if timeout < 0 {
 		return nil, func() {}
@@ -249,7 +249,7 @@ func deadline(timeout int64) (<-chan time.Time, func()) {
 	return t.C, func() { t.Stop() }
 }
 
-// until waits until done, which it calls with the lock held, returns true or an error.
+// until waits until done returns true or an error. It calls done with the lock held.
 func (s *session) until(ctx context.Context, timeout int64, done func() (bool, *callError)) *callError {
 	over, stop := deadline(timeout)
 	defer stop()
@@ -271,7 +271,8 @@ func (s *session) until(ctx context.Context, timeout int64, done func() (bool, *
 	}
 }
 
-// wait waits for a job, or for any of the session, and reaps it: its identifier, its stat, its usage.
+// wait waits for a job, or for any job of the session, and reaps it. It returns the job's
+// identifier, stat and usage.
 func (s *session) wait(ctx context.Context, name string, timeout int64) ([]string, *callError) {
 	var wanted jobID
 	if name != sessionAny {
@@ -345,7 +346,7 @@ func (s *session) synchronize(ctx context.Context, names []string, timeout int64
 	s.mu.Unlock()
 	rest := ids
 	return s.until(ctx, timeout, func() (bool, *callError) {
-		// A job that another thread has reaped meanwhile has finished.
+		// A job that another thread has reaped in the meantime has finished.
 		for len(rest) > 0 && (s.jobs[rest[0]] == nil || s.jobs[rest[0]].finished) {
 			rest = rest[1:]
 		}

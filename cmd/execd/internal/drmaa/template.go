@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// The names of attributes, as drmaa.h has them.
+// The names of attributes in drmaa.h.
 const (
 	remoteCommand = "drmaa_remote_command"
 	jobState      = "drmaa_js_state"
@@ -45,7 +45,7 @@ const (
 	workingPlace = "$drmaa_wd_ph$"
 )
 
-// limits are the attributes that are resources of qsub -l, in seconds.
+// limits lists the attributes that correspond to resources of qsub -l, in seconds.
 var limits = []struct{ attribute, resource string }{
 	{wallHard, "h_rt"}, {wallSoft, "s_rt"}, {durationHard, "h_cpu"}, {durationSoft, "s_cpu"},
 }
@@ -61,12 +61,12 @@ func (t template) value(name string) (string, bool) {
 	return v[0], true
 }
 
-// choices are the attributes with few values.
+// choices lists the attributes with a fixed set of values.
 var choices = map[string][]string{
 	jobState: {"drmaa_active", "drmaa_hold"}, blockEmail: {"0", "1"}, joinFiles: {"y", "n"},
 }
 
-// check checks the value of an attribute when it is set.
+// check checks the value of an attribute before it is set.
 func check(name string, values []string) *callError {
 	value := ""
 	if len(values) > 0 {
@@ -112,18 +112,18 @@ func check(name string, values []string) *callError {
 	return nil
 }
 
-// startForm is [[[[CC]YY/]MM/]DD] hh:mm[:ss] [{-|+}UU:uu].
+// startForm matches [[[[CC]YY/]MM/]DD] hh:mm[:ss] [{-|+}UU:uu].
 var startForm = lazyregexp.New(`^(?:(?:(\d{2}|\d{4})/)?(\d{2})/)?(?:(\d{2}) +)?(\d{2}):(\d{2})(?::(\d{2}))?(?: *([+-])(\d{2}):(\d{2}))?$`)
 
-// parseStart reads a time of drmaa_start_time. If parts of it are left out, it returns the next time that
-// fits.
+// parseStart parses a time of drmaa_start_time. If parts are omitted, it returns the next time that
+// matches.
 func parseStart(s string, now time.Time) (time.Time, error) {
 	const form = "expected [[[[CC]YY/]MM/]DD] hh:mm[:ss] [{-|+}UU:uu]"
 	m := startForm().FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil || m[2] != "" && m[3] == "" {
 		return time.Time{}, errors.New(form)
 	}
-	n := func(i int) int { v, _ := strconv.Atoi(m[i]); return v } // digits, as the form says
+	n := func(i int) int { v, _ := strconv.Atoi(m[i]); return v } // startForm allows only digits here
 	zone := now.Location()
 	if m[7] != "" {
 		offset := n(8)*3600 + n(9)*60
@@ -140,7 +140,7 @@ func parseStart(s string, now time.Time) (time.Time, error) {
 	}
 	today := now.In(zone)
 	year, month, day := today.Year(), int(today.Month()), today.Day()
-	step := [3]int{0, 0, 1} // years, months, days to the next such time
+	step := [3]int{0, 0, 1} // years, months, days to the next possible time
 	if m[3] != "" {
 		day, step = n(3), [3]int{0, 1, 0}
 	}
@@ -153,7 +153,7 @@ func parseStart(s string, now time.Time) (time.Time, error) {
 	case 4:
 		year, step = n(1), [3]int{}
 	}
-	for range 12 { // a 31st may be some months away, a 29th of February some years
+	for range 12 { // the next 31st may be months away, the next 29th of February years
 		t := time.Date(year, time.Month(month), day, n(4), n(5), n(6), 0, zone)
 		if t.Day() != day && n(6) < 60 || month < 1 || month > 12 {
 			if step == [3]int{} {
@@ -174,7 +174,7 @@ func parseStart(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, errors.New("there is no such day")
 }
 
-// seconds reads [[h:]m:]s.
+// seconds parses [[h:]m:]s.
 func seconds(s string) (int, error) {
 	parts := strings.Split(s, ":")
 	if len(parts) > 3 {
@@ -191,7 +191,7 @@ func seconds(s string) (int, error) {
 	return total, nil
 }
 
-// surroundings describe the program that submits a template.
+// surroundings describes the program that submits a template.
 type surroundings struct {
 	directory   string   // working directory of the program
 	environment []string // of the program
@@ -199,21 +199,21 @@ type surroundings struct {
 	now         time.Time
 }
 
-// indexed reports whether each job of a bulk needs a submission of its own: qsub replaces the index of a
-// task only in the paths of files.
+// indexed reports whether each job of a bulk needs its own submission: qsub replaces the index of a
+// task only in paths of files.
 func (t template) indexed() bool {
 	wd, _ := t.value(directory)
 	return strings.Contains(wd, indexPlace)
 }
 
-// commandLine returns the arguments of qsub for a template, and the environment for -v NAME. index replaces
-// the placeholder for the index of a bulk job in paths; it is empty for a single job.
+// commandLine returns the qsub arguments for a template, and the environment for -v NAME. index
+// replaces the placeholder for the index of a bulk job in paths; it is empty for a single job.
 func (t template) commandLine(s *surroundings, index string, array string) (args, env []string, e *callError) {
 	command, ok := t.value(remoteCommand)
 	if !ok {
 		return nil, nil, failure(deniedByDRM, "%s is not set", remoteCommand)
 	}
-	// Before all options of the template, as in the original.
+	// These precede all options of the template, as in the original.
 	args = []string{"-b", "y", "-shell", "n", "-w", "e"}
 	for _, name := range []string{category, native} {
 		more, err := t.options(s, name)
@@ -272,8 +272,8 @@ func (t template) commandLine(s *surroundings, index string, array string) (args
 	env = s.environment
 	for _, v := range t[environment] {
 		name, value, _ := strings.Cut(v, "=")
-		if strings.ContainsAny(value, ",\"'\n") { // qsub would split or change it
-			env = append([]string{v}, env...) // the first one counts
+		if strings.ContainsAny(value, ",\"'\n") { // qsub would split or change the value
+			env = append([]string{v}, env...) // the first occurrence counts
 			v = name
 		}
 		args = append(args, "-v", v)
@@ -287,7 +287,7 @@ func (t template) commandLine(s *surroundings, index string, array string) (args
 	return append(append(args, command), t[arguments]...), env, nil
 }
 
-// place replaces a placeholder at the beginning of a path.
+// place replaces a placeholder at the start of a path.
 func place(path, placeholder, by string) string {
 	if rest, ok := strings.CutPrefix(path, placeholder); ok {
 		return by + "/" + strings.TrimPrefix(rest, "/")
@@ -312,8 +312,8 @@ func path(value, wd, home, index string) string {
 	return host + ":" + path
 }
 
-// ignored are the options that a template cannot set, as in the original; those of -w that only
-// look at the job are ignored, too.
+// ignored lists the options that a template cannot set, as in the original. The values of -w that
+// only check the job are also ignored.
 var ignored = []string{"-help", "-sync", "-t", "-verify", "-terse"}
 
 // options returns the options of the native specification, or of a job category.

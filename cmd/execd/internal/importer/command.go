@@ -13,7 +13,7 @@ import (
 // The exit statuses of the command, besides options.ExitUsage.
 const (
 	ExitGood   = 0
-	ExitLeft   = 1 // written, but without something that could not be taken
+	ExitLeft   = 1 // written, but some objects or attributes could not be imported
 	ExitFailed = 3 // nothing was written
 )
 
@@ -78,8 +78,8 @@ func parse(args []string) (*settings, error) {
 	return s, nil
 }
 
-// Run carries the command out and returns the exit status. The error, if there is one, has
-// not been shown yet; what was not taken has.
+// Run runs the command and returns the exit status. A returned error has not been printed yet; the
+// list of skipped objects and attributes has.
 func (c *Command) Run() (int, error) {
 	s, err := parse(c.Args)
 	if err != nil {

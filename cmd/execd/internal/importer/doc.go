@@ -1,6 +1,6 @@
-// Package importer is the command execd import: it makes a configuration directory of the
-// configuration of a Grid Engine cell, as qconf printed it, as its master keeps it in files,
-// or as its master answers now; and says what of it is not taken, and why.
+// Package importer is the command execd import. It creates a configuration directory from the
+// configuration of a Grid Engine cell: from output of qconf, from the files of its master, or from
+// the answers of a running master. It lists everything that it skips, with the reason.
 //
-// What an object is, package qconf knows; how a directory is written, package configdir.
+// Package qconf defines the objects; package configdir writes the directory.
 package importer

@@ -13,19 +13,21 @@ import (
 	"github.com/execd-project/execd/internal/userfile"
 )
 
-// foreign is a folder in which another user than root can have put links, or files that name
-// other folders. With root's rights these would lead to root's own files, and the new
-// configuration would show them to everybody.
+// foreign is a directory in which a user other than root may have placed links, or files that name
+// other directories. With root's rights these could lead to root's own files, and the new
+// configuration would make them readable for everybody.
 type foreign struct {
-	rights userfile.Rights // of that user
+	rights userfile.Rights // rights of that user
 	user   string
-	// top is the first directory of the path that is the user's: root has named what is above,
-	// which the user need not be able to pass. nil where a link of the user's is first.
+	// top is the first directory in the path that belongs to the user. Root has chosen the
+	// directories above it, which the user may not be able to search. It is nil if the first entry
+	// of the user in the path is a link.
 	top  *os.Root
 	path string // of top
 }
 
-// foreignOf returns nil for a folder that only root can have filled, or if we are not root.
+// foreignOf returns nil for a directory that only root can have filled, or if this process is not
+// root's.
 func foreignOf(dir string) (*foreign, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -35,16 +37,16 @@ func foreignOf(dir string) (*foreign, error) {
 		return nil, err
 	}
 	e, ok := errors.AsType[*trust.Error](trust.Users{}.Check(path))
-	if !ok { // it passes, or reading says what is wrong
+	if !ok { // safe, or reading reports the error
 		return nil, nil
 	}
-	if e.UID == 0 { // by whom it was filled nobody can say
+	if e.UID == 0 { // anyone may have filled it
 		return nil, e
 	}
 	p := &foreign{rights: userfile.Rights{UID: e.UID, GID: e.GID}, user: strconv.FormatUint(uint64(e.UID), 10), path: e.At}
 	if u, err := userdb.System().UserID(e.UID); err == nil {
 		p.rights.GID, p.user = u.GID, u.Name
-		if groups, err := userdb.System().Groups(u.Name, u.GID); err == nil { // else it has fewer rights
+		if groups, err := userdb.System().Groups(u.Name, u.GID); err == nil { // otherwise the user has fewer rights
 			p.rights.Groups = groups
 		}
 	}
@@ -62,7 +64,7 @@ func (p *foreign) close() {
 	}
 }
 
-// below returns the path of a file relative to the top.
+// below returns the path of a file relative to top.
 func (p *foreign) below(file string) (name string, ok bool) {
 	if p.top == nil {
 		return "", false

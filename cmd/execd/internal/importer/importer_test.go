@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// lay writes files, by their path below a new directory.
+// lay writes files, by their path, to a new directory.
 func lay(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func load(t *testing.T, dir string) *qconf.Cluster {
 	return c
 }
 
-// What is wrong is left out, as little of it as can be, with its file and line.
+// Invalid parts are skipped, as little as possible, and reported with file and line.
 func TestWhatIsNotTaken(t *testing.T) {
 	from := lay(t, map[string]string{
 		"cqueues/a.q":              "# of another version\nqname a.q\nhostlist n1 @gone n2\nslots many\npe_list smp gone\nrerun TRUE\nnovelty 5 \\\n   and more\nload_thresholds np_load_avg=1,gone=2\nh_rt 1:0:0\nprojects \\\n    gone\ncomplex_values lic=1,[n1=gone=1,lic=2]\n",
@@ -159,8 +159,8 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 }
 
-// Of a whole cell, what there is not there is not; of a part, what was not read is that of
-// whoever reads the directory.
+// If a whole cell was read, a missing object does not exist. If only a part was read, missing
+// objects keep their defaults.
 func TestPartsAndWholes(t *testing.T) {
 	queue := "qname a.q\nhostlist NONE\npe_list mpi\n"
 	whole := run(t, "--from", lay(t, map[string]string{"cqueues/a.q": queue}))
@@ -264,7 +264,7 @@ func TestDropItem(t *testing.T) {
 	}
 }
 
-// Whatever is read, what is written can be read, and reading it ends.
+// For any input, the output can be read back, and reading terminates.
 func FuzzTake(f *testing.F) {
 	f.Add("qname a.q\nhostlist n1 @gone\npe_list x \\\n y\n", "lic lic INT <= YES YES 0 0\n", "{\nname r\nlimit to gone=1\n}\n", "id=0\nname=R\n")
 	f.Fuzz(func(t *testing.T, queue, complexes, quotas, tree string) {

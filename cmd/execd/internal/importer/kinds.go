@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// kind is a kind of objects: where it is in a configuration directory, what it is called
-// elsewhere, and what qconf shows it with.
+// kind is a kind of object: its place in a configuration directory, its names in other formats, and
+// the qconf options that show it.
 type kind struct {
 	name string
-	// others are its names in the folders of save_sge_config.sh and of classic spooling.
+	// others are its names in the directories of save_sge_config.sh and of classic spooling.
 	others []string
 	single bool // one object in a file
-	names  bool // which is a list of names; classic spooling may have a file for each
-	// list and show are options of qconf: the names, and an object. Without list show
-	// prints all.
+	names  bool // the file is a list of names, for which classic spooling may have one file per name
+	// list and show are qconf options: for the names, and for an object. Without list, show prints
+	// all objects.
 	list, show string
-	extra      string            // an object that is not listed
-	state      []string          // attributes that are no configuration
-	words      map[string]string // lines that a master writes otherwise than qconf
-	first      string            // the attribute that an object begins with
-	skip       string            // an object that is none
+	extra      string            // name of an object that is not listed
+	state      []string          // attributes that are not configuration
+	words      map[string]string // lines that a master writes in another form than qconf
+	first      string            // the first attribute of an object
+	skip       string            // name of an entry that is not an object
 }
 
 var kinds = []kind{
@@ -50,8 +50,8 @@ var kinds = []kind{
 	{name: "submithosts", others: []string{"submit_hosts"}, single: true, names: true, show: "-ss"},
 }
 
-// elsewhere are entries that are none of the configuration: of a backup, of the spool
-// directory of a master, of the folder common. Those with a reason are named.
+// elsewhere lists entries that are not part of the configuration: of a backup, of a master's spool
+// directory, of the directory common. Entries with a reason are reported.
 var elsewhere = map[string]string{
 	"sge_request":          "copy it into the configuration directory: execd standalone reads it there",
 	"host_aliases":         "there are no aliases of hosts",
@@ -69,7 +69,7 @@ var elsewhere = map[string]string{
 	"hadoop": "", "sgeexecd": "", "sgemaster": "", "sge_qstat": "", "sge_qquota": "", "sge_qrstat": "", "sge_ar_request": "", "lock": "", "shutdown": "",
 }
 
-// find returns the kind that an entry is of.
+// find returns the kind of an entry.
 func find(entry string) (*kind, bool) {
 	for i := range kinds {
 		k := &kinds[i]
@@ -80,7 +80,7 @@ func find(entry string) (*kind, bool) {
 	return nil, false
 }
 
-// identify returns the path of a file with something that qconf printed, by what is in it.
+// identify returns the path for a file of qconf output, derived from its content.
 func identify(text string) (string, bool) {
 	if name, ok := strings.CutPrefix(firstLine(text, ""), "#"); ok && strings.HasSuffix(name, ":") {
 		return "conf/" + strings.TrimSuffix(name, ":"), true
@@ -111,7 +111,7 @@ func identify(text string) (string, bool) {
 	return "", false
 }
 
-// firstLine returns the first one that is not empty, nor a comment, if it has a mark.
+// firstLine returns the first line that is neither empty nor a comment.
 func firstLine(text, comment string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)

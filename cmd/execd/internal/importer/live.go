@@ -12,13 +12,13 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// patience is how long qconf may take for an answer.
+// patience is the timeout for an answer of qconf.
 const patience = time.Minute
 
 // asker calls qconf of a running cell.
 type asker struct{ program string }
 
-// ask returns the output of qconf, or "" if qconf says that there is no such object.
+// ask returns the output of qconf, or "" if qconf reports that there is no such object.
 func (a *asker) ask(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -41,10 +41,10 @@ func (a *asker) ask(args ...string) (string, error) {
 	return string(out.text), nil
 }
 
-// answer is the output of qconf, up to a limit.
+// answer collects the output of qconf, up to a limit.
 type answer struct{ text []byte }
 
-// Write fails behind the limit, and so does qconf.
+// Write fails at the limit, which also stops qconf.
 func (a *answer) Write(p []byte) (int, error) {
 	if len(a.text)+len(p) > textfile.MaxConfig {
 		return 0, &textfile.SizeError{Limit: textfile.MaxConfig}
@@ -53,7 +53,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// readLive asks for all objects.
+// readLive reads all objects from the running cell.
 func (s *source) readLive(a *asker) error {
 	s.whole = true
 	for i := range kinds {

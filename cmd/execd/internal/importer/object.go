@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// object is a file of the configuration directory in the making. Its lines stay where they
-// are, so that they can be named: what is not taken is made empty.
+// object is a file of the new configuration directory. Its lines keep their positions, so that
+// messages can name them: skipped lines become empty.
 type object struct {
 	path  string // below the configuration directory
 	lines []string
-	from  []place // of each line; one for all if there is only one
-	// added is how many lines stand before the first of the place.
+	from  []place // of each line; one place for all lines if there is only one
+	// added is the number of lines inserted before the first line of the place.
 	added int
-	// emptied are the lines with lists of which all was taken away.
+	// emptied holds the lines of lists from which all items were removed.
 	emptied map[int]bool
 }
 
 // none is the text of an empty list.
 const none = "NONE"
 
-// place is where something was read: a file, or the command that printed it.
+// place is the source of a line: a file, or the command that printed it.
 type place struct {
 	name string
-	line int // 0 for all of it
+	line int // 0 for the whole source
 }
 
 func (p place) String() string {
@@ -53,7 +53,8 @@ func (o *object) origin(line int) place {
 	return place{o.from[0].name, max(line-o.added, 0)}
 }
 
-// end returns the line behind the one that begins at a line, both from 1, which may be continued.
+// end returns the line after the attribute that begins at a line, which may be continued. Lines
+// count from 1.
 func (o *object) end(line int) int {
 	for line < len(o.lines) && strings.HasSuffix(strings.TrimRight(o.lines[line-1], " \t\r"), `\`) {
 		line++
@@ -73,12 +74,12 @@ func (o *object) value(line int) string {
 	return strings.Join(words[1:], " ")
 }
 
-// drop takes an attribute away, with all its lines.
+// drop removes an attribute with all its lines.
 func (o *object) drop(line int) {
 	clear(o.lines[line-1 : o.end(line)-1])
 }
 
-// part is a list that holds for all hosts, or for some: [host=list].
+// part is a list for all hosts, or for some: [host=list].
 type part struct {
 	host, separator string
 	items           []string
@@ -113,8 +114,8 @@ func (p *part) String() string {
 	return text
 }
 
-// dropItem takes an item, or a setting by its name, away from a list, for all hosts, and
-// says whether it is there. Of a list that has no other item none is left.
+// dropItem removes an item, or a setting by its name, from a list, for all hosts, and reports
+// whether it was there. A list without other items becomes NONE.
 func (o *object) dropItem(line int, item string) bool {
 	if item == "" || strings.EqualFold(item, none) {
 		return false
@@ -142,7 +143,7 @@ func (o *object) dropItem(line int, item string) bool {
 	return found
 }
 
-// set gives an attribute another value.
+// set replaces the value of an attribute.
 func (o *object) set(line int, all []part) {
 	name := strings.Fields(o.lines[line-1])[0]
 	var texts []string
@@ -153,8 +154,8 @@ func (o *object) set(line int, all []part) {
 	o.lines[line-1] = name + " " + strings.Join(texts, ",")
 }
 
-// dropNone is for what cannot be none: the hosts for which it is go back to what holds for
-// all, and all to the default.
+// dropNone handles attributes that cannot be NONE: a host whose value would be NONE gets the value
+// for all hosts, and the value for all hosts becomes the default.
 func (o *object) dropNone(line int) {
 	delete(o.emptied, line)
 	all := parts(o.value(line))
@@ -166,7 +167,8 @@ func (o *object) dropNone(line int) {
 	o.set(line, kept)
 }
 
-// strip takes away what is no configuration, and what a master writes otherwise than qconf.
+// strip removes lines that are not configuration, and converts lines that a master writes in
+// another form than qconf.
 func (o *object) strip(k *kind) {
 	for i, line := range o.lines {
 		words := strings.Fields(line)

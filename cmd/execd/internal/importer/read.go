@@ -17,15 +17,15 @@ import (
 // source holds the objects that were read.
 type source struct {
 	objects map[string]*object // by path
-	// whole says that all kinds were looked for: of one that is not there there are none.
+	// whole is set if all kinds were searched for: a missing kind then has no objects.
 	whole   bool
-	folders map[string]bool // of kinds that are there, with objects or without
+	folders map[string]bool // directories of kinds that exist, with or without objects
 	left    []finding
-	size    int      // bytes of the files that were read
-	foreign *foreign // nil where only this user, and root, can have put what is there
+	size    int      // total size of the files read, in bytes
+	foreign *foreign // nil if only this user and root can have written the files
 }
 
-// finding is something that is not taken.
+// finding describes something that is not imported.
 type finding struct {
 	place
 	what, why string
@@ -47,7 +47,7 @@ func (s *source) leave(name, what, why string) {
 	s.left = append(s.left, finding{place{name: name}, what, why})
 }
 
-// add adds an object, without what is no configuration.
+// add adds an object, without lines that are not configuration.
 func (s *source) add(k *kind, o *object) error {
 	if other := s.objects[o.path]; other != nil {
 		return fmt.Errorf("%s and %s are the same object, %s", other.origin(0), o.origin(0), o.path)
@@ -59,7 +59,7 @@ func (s *source) add(k *kind, o *object) error {
 	return nil
 }
 
-// readPath reads a file or a directory of the command line.
+// readPath reads a file or a directory named on the command line.
 func (s *source) readPath(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *source) readPath(name string) error {
 	return s.identified(name, text)
 }
 
-// identified takes a file of which only the content says what it is.
+// identified adds a file whose kind is known only from its content.
 func (s *source) identified(name string, text []byte) error {
 	at, ok := identify(string(text))
 	if !ok {
@@ -87,8 +87,7 @@ func (s *source) identified(name string, text []byte) error {
 	return s.add(k, newObject(at, name, string(text)))
 }
 
-// readDir reads a folder with files of qconf, a backup, the spool directory of a master, or
-// a cell.
+// readDir reads a directory with qconf output, a backup, a master's spool directory, or a cell.
 func (s *source) readDir(dir string) error {
 	leave, err := s.enter(dir)
 	if err != nil {
@@ -112,10 +111,10 @@ func (s *source) readDir(dir string) error {
 		var err error
 		switch {
 		case known:
-			// Only whole cells are backed up, or kept by a master.
+			// Only whole cells are backed up or spooled by a master.
 			s.whole = s.whole || name == "cqueues"
 			err = s.readKind(k, file)
-		case name == "configuration": // of the folder common
+		case name == "configuration": // in the directory common
 			err = s.readObject(&kinds[1], "conf/global", file)
 		case other && why != "":
 			if list := s.contents(file); list != "" {
@@ -133,7 +132,7 @@ func (s *source) readDir(dir string) error {
 	return nil
 }
 
-// readOther reads a file of a folder whose name says nothing.
+// readOther reads a file whose name does not show its kind.
 func (s *source) readOther(file string) error {
 	text, err := s.read(file)
 	switch {
@@ -154,10 +153,10 @@ func isDir(file string) bool {
 	return err == nil && info.IsDir()
 }
 
-// maxSource is how many bytes all files together may have.
+// maxSource is the maximum size of all files together, in bytes.
 const maxSource = 64 << 20
 
-// read reads a regular file of a folder.
+// read reads a regular file in a directory.
 func (s *source) read(file string) ([]byte, error) {
 	if s.foreign == nil {
 		return s.counted(userfile.Read(file, textfile.MaxConfig))
@@ -170,7 +169,7 @@ func (s *source) read(file string) ([]byte, error) {
 	return s.counted(textfile.ReadAll(f, textfile.MaxConfig))
 }
 
-// entries returns the entries of a folder.
+// entries returns the entries of a directory.
 func (s *source) entries(dir string) ([]fs.DirEntry, error) {
 	if s.foreign == nil {
 		return os.ReadDir(dir)
@@ -178,8 +177,8 @@ func (s *source) entries(dir string) ([]fs.DirEntry, error) {
 	return s.foreign.entries(dir)
 }
 
-// enter goes into a folder, until leave is called: root reads what another user can have put
-// there with that user's rights.
+// enter takes on the rights for reading a directory, until leave is called: root reads files that
+// another user may have placed there with that user's rights.
 func (s *source) enter(dir string) (leave func(), err error) {
 	if s.foreign != nil {
 		return func() {}, nil
@@ -193,7 +192,7 @@ func (s *source) enter(dir string) (leave func(), err error) {
 	}, nil
 }
 
-// readNamed reads a file that the user has named, which may be a pipe.
+// readNamed reads a file named by the user, which may be a pipe.
 func (s *source) readNamed(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -210,7 +209,7 @@ func (s *source) counted(text []byte, err error) ([]byte, error) {
 	return text, err
 }
 
-// contents returns the names that a folder has, or the words of a file.
+// contents returns the names in a directory, or the words of a file.
 func (s *source) contents(file string) string {
 	if entries, err := s.entries(file); err == nil {
 		var names []string
@@ -232,8 +231,7 @@ func (s *source) contents(file string) string {
 	return strings.Join(words, " ")
 }
 
-// readCell reads $SGE_ROOT/$SGE_CELL: the folder common, and the spool directory that is
-// named there.
+// readCell reads $SGE_ROOT/$SGE_CELL: the directory common, and the spool directory named there.
 func (s *source) readCell(cell string) error {
 	common := filepath.Join(cell, "common")
 	text, err := s.read(filepath.Join(common, "bootstrap"))
@@ -322,7 +320,7 @@ func (s *source) readObject(k *kind, at, file string) error {
 		return fmt.Errorf("cannot read %q: %w", file, reason(err))
 	}
 	if len(strings.TrimSpace(string(text))) == 0 && k.single {
-		return nil // what save_sge_config.sh writes where there is none
+		return nil // written by save_sge_config.sh if there are no objects
 	}
 	o := newObject(at, file, string(text))
 	if k.name == "rqs" {
@@ -331,7 +329,7 @@ func (s *source) readObject(k *kind, at, file string) error {
 	return s.add(k, o)
 }
 
-// frame puts the braces around a resource quota set that classic spooling leaves out.
+// frame adds the braces around a resource quota set, which classic spooling omits.
 func frame(o *object) {
 	if firstLine(string(o.text()), "#") == "{" || firstLine(string(o.text()), "#") == "" {
 		return
@@ -340,7 +338,7 @@ func frame(o *object) {
 	o.added = 1
 }
 
-// listed makes a list of names of a folder that has a file for each.
+// listed builds a list of names from a directory with a file for each name.
 func listed(k *kind, folder string, entries []fs.DirEntry) *object {
 	var names []string
 	for _, e := range entries {
@@ -351,7 +349,7 @@ func listed(k *kind, folder string, entries []fs.DirEntry) *object {
 	return newObject(k.name, folder, strings.Join(names, "\n"))
 }
 
-// complexes makes one file of the files of classic spooling, each of which has one complex.
+// complexes combines the files of classic spooling, each with one complex, into one file.
 func complexes(parts []*object) *object {
 	whole := &object{path: "complexes"}
 	for _, p := range parts {
@@ -371,7 +369,7 @@ func complexes(parts []*object) *object {
 	return whole
 }
 
-// reason returns an error without the path, which is named already.
+// reason returns an error without the path, which the message already contains.
 func reason(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

@@ -16,17 +16,17 @@ import (
 	"github.com/execd-project/execd/scheduler/calendar"
 )
 
-// Result is a configuration directory in the making.
+// Result is a new configuration directory, before it is written.
 type Result struct {
 	Files    map[string][]byte // by path
-	Folders  []string          // those without files
-	Left     []string          // what is not taken, one line each
+	Folders  []string          // directories without files
+	Left     []string          // everything that was skipped, one line each
 	Warnings []string
 }
 
-// take makes a sound configuration of what was read: what is wrong is left out, as little
-// of it as can be, and named. With partial, names may stand for objects of kinds that were
-// not read at all.
+// take builds a valid configuration from the objects read. It removes invalid parts, as little as
+// possible, and reports them. If partial is set, names may refer to objects of kinds that were not
+// read at all.
 func (s *source) take(partial bool) (*Result, error) {
 	options := qconf.Options{
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
@@ -35,11 +35,11 @@ func (s *source) take(partial bool) (*Result, error) {
 	if !s.whole {
 		options.Base = qconf.Builtin(runtime.NumCPU())
 	}
-	// Each round takes something away, so there is an end.
+	// Each round removes something, so the loop terminates.
 	for {
 		found := qconf.Check(s.fs(), options)
 		wrong := found.Errors
-		if !partial && len(wrong) == 0 { // what is refused is not there
+		if !partial && len(wrong) == 0 { // refused objects do not exist
 			wrong = found.Missing
 		}
 		if len(wrong) == 0 {
@@ -53,7 +53,7 @@ func (s *source) take(partial bool) (*Result, error) {
 		for _, e := range wrong {
 			o := s.objects[e.File]
 			switch {
-			case done[spot{e.File, 0}], done[spot{e.File, e.Line}]: // what else is wrong there may be so no longer
+			case done[spot{e.File, 0}], done[spot{e.File, e.Line}]: // other errors at this place may no longer apply
 				continue
 			case o == nil:
 				return nil, e
@@ -68,7 +68,7 @@ func (s *source) take(partial bool) (*Result, error) {
 	}
 }
 
-// repair takes away what an error is about.
+// repair removes the part that an error refers to.
 func (s *source) repair(o *object, e *qconf.Error) {
 	at := o.origin(e.Line)
 	whole := e.Line == 0 || e.Line > len(o.lines) || o.path == "sharetree" || strings.TrimSpace(o.lines[e.Line-1]) == ""
@@ -76,7 +76,7 @@ func (s *source) repair(o *object, e *qconf.Error) {
 	switch {
 	case whole:
 		s.leaveWhole(o, e)
-	case list && e.Value == none && o.emptied[e.Line]: // it has been said what was there
+	case list && e.Value == none && o.emptied[e.Line]: // already reported
 		o.dropNone(e.Line)
 	case list && o.dropItem(e.Line, e.Value):
 		s.left = append(s.left, finding{at, e.Attribute + " " + e.Value, e.Problem})
@@ -87,14 +87,14 @@ func (s *source) repair(o *object, e *qconf.Error) {
 	}
 }
 
-// leaveWhole leaves an object out.
+// leaveWhole removes a whole object.
 func (s *source) leaveWhole(o *object, e *qconf.Error) {
 	delete(s.objects, o.path)
 	why := "all of " + o.path + ": " + strings.TrimPrefix(e.Attribute+": ", ": ") + e.Problem
 	s.left = append(s.left, finding{o.origin(e.Line), "", why})
 }
 
-// fs returns the remaining objects as a directory.
+// fs returns the remaining objects as a file system.
 func (s *source) fs() fstest.MapFS {
 	files := fstest.MapFS{}
 	for path, o := range s.objects {
@@ -106,8 +106,8 @@ func (s *source) fs() fstest.MapFS {
 	return files
 }
 
-// empty returns the folders that are there without objects: of a kind that was looked for, and
-// not found, there are none, and not those that are built in.
+// empty returns the directories without objects. They show that a kind was searched for and has no
+// objects, so that the built-in ones do not apply.
 func (s *source) empty() []string {
 	have := map[string]bool{}
 	for path := range s.objects {
@@ -119,7 +119,7 @@ func (s *source) empty() []string {
 	})
 }
 
-// result prints every object that was read.
+// result formats every object that was read.
 func (s *source) result(options qconf.Options, warnings []*qconf.Error) (*Result, error) {
 	options.Dangling = true
 	cluster, err := qconf.LoadWith(s.fs(), options)
@@ -131,7 +131,7 @@ func (s *source) result(options qconf.Options, warnings []*qconf.Error) (*Result
 	}
 	r := &Result{Files: map[string][]byte{}, Folders: s.empty()}
 	all := configdir.Files(cluster)
-	lower := map[string]string{} // hosts have names in small letters somewhere
+	lower := map[string]string{} // host names are compared in lower case
 	for path := range all {
 		lower[strings.ToLower(path)] = path
 	}
@@ -163,14 +163,14 @@ func (s *source) result(options qconf.Options, warnings []*qconf.Error) (*Result
 	return r, nil
 }
 
-// count returns the number of imported files per folder, as text.
+// count returns the number of imported files per directory, as text.
 func (r *Result) count() string {
 	numbers := map[string]int{}
 	for path, text := range r.Files {
 		folder, _, _ := strings.Cut(path, "/")
 		numbers[folder]++
 		if path == "rqs" {
-			numbers[folder] = strings.Count(string(text), "\n}") // each set ends so
+			numbers[folder] = strings.Count(string(text), "\n}") // each set ends with this line
 		}
 	}
 	var words []string

@@ -60,11 +60,11 @@ type Command struct {
 	Now            time.Time
 }
 
-// defaultLimit is the number of jobs that are listed without --limit. The reason why a job is pending costs
-// the daemon more than the list.
+// defaultLimit is the number of jobs that are listed without --limit. The reasons why jobs are
+// pending take the daemon longer than the list.
 const defaultLimit = 100
 
-// Run carries the command out and returns the exit status. An error has not been printed yet.
+// Run runs the command and returns the exit status. A returned error has not been printed yet.
 func (c *Command) Run(ctx context.Context) (int, error) {
 	var all bool
 	var who, number, color string
@@ -130,18 +130,19 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	return ExitGood, nil
 }
 
-// page is the list as text.
+// page formats the list as text.
 type page struct {
 	colors bool
-	width  int // of a line, at most
+	width  int // maximum length of a line
 	now    int64
 	b      strings.Builder
 }
 
-// columns are the heads of the columns. All but the last are as wide as their widest value.
+// columns lists the titles of the columns. Every column except the last is as wide as its widest
+// value.
 var columns = []string{"JOB", "NAME", "USER", "STATE", "TIME", "SLOTS", "QUEUE"}
 
-// widest is the width of a column, at most; longer values are cut.
+// widest is the maximum width of a column; longer values are cut.
 const widest = 24
 
 // The columns that the code names, by their index in columns.
@@ -154,7 +155,7 @@ const (
 // barWidth is the width of the bar of an array job.
 const barWidth = 20
 
-// text returns the list. total is the number of jobs, of which not all may be in the list.
+// text returns the list. total is the number of all jobs; rows may contain fewer.
 func (p *page) text(rows []joblist.Row, total int) string {
 	if total == 0 {
 		return "There are no jobs.\n"
@@ -202,7 +203,7 @@ func (p *page) cells(r *joblist.Row) []string {
 	return cells
 }
 
-// line prints the values of a line in columns. color is that of the state.
+// line prints the values of a line in columns. color is the color of the state.
 func (p *page) line(cells []string, widths []int, color string) {
 	room := p.width
 	for i, cell := range cells {
@@ -224,10 +225,10 @@ func (p *page) line(cells []string, widths []int, color string) {
 	p.b.WriteByte('\n')
 }
 
-// indent precedes the lines below that of a job.
+// indent precedes the lines below a job's line.
 const indent = "    "
 
-// notes prints what there is to say of a job: the progress of an array, and why it is pending.
+// notes prints additional lines about a job: the progress of an array, and why it is pending.
 func (p *page) notes(r *joblist.Row) {
 	if g := r.Progress; g != nil && g.Total > 0 {
 		done := min(max(g.Done*barWidth/g.Total, 0), barWidth)

@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// rows are an array job with some of everything, and a job with hostile names.
+// rows returns an array job with tasks in every state, and a job with hostile names.
 func rows() []joblist.Row {
 	array := joblist.New(qstat.Job{ID: 17, Name: "array", Owner: "alice", Submitted: 1000, Tasks: []qstat.Task{
 		{IDs: []qstat.Range{{First: 3, Last: 3, Step: 1}}, Phase: qstat.Running, State: "r", Started: 8200, Grants: []qstat.Grant{{Queue: "all.q@n1", Slots: 2}}},

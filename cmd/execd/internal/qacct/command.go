@@ -22,30 +22,30 @@ import (
 // The exit statuses of the command.
 const (
 	ExitGood   = 0
-	ExitFailed = 1 // nothing was found, or it was said wrongly
+	ExitFailed = 1 // nothing was found, or the command line is invalid
 )
 
-// Command is one call of qacct. The zero value of a field is not a default, but for those
-// that say so.
+// Command is one call of qacct. Unless a comment says so, a field has no default: the caller must
+// set it.
 type Command struct {
 	Args           []string // words after "qacct"
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// File is read where -f does not say something else. Where there is one of the same
-	// name with .jsonl at its end, that is read: it has the same records, and knows more.
+	// File is the file to read without -f. If there is a file of the same name with the suffix
+	// .jsonl, qacct reads that instead: it has the same records with more fields.
 	File string
-	// Advice is said where that file is not there.
+	// Advice is printed if that file does not exist.
 	Advice string
-	Now    time.Time // its zone is that in which times are read and shown
-	// Group is the name of a group by its id, empty if there is none.
+	Now    time.Time // its time zone is used for reading and printing times
+	// Group returns the name of a group by its ID, empty if there is none.
 	Group func(gid uint32) string
-	// Select returns the queue instances, as queue@host, that qselect prints for options:
-	// -l for that of qacct, -q for a host group. Nil where nobody can be asked.
+	// Select returns the queue instances, as queue@host, that qselect prints for the options: -l
+	// for the -l of qacct, -q for a host group. It is nil if there is no daemon to ask.
 	Select func(options ...string) ([]string, error)
 }
 
-// Run carries the command out and returns the exit status. An error is one of writing to
-// Stdout; all others have been shown.
+// Run runs the command and returns the exit status. A returned error is an error of writing to
+// Stdout; all other errors have been printed.
 func (c *Command) Run() (int, error) {
 	s, err := parse(c.Args, c.Now)
 	if errors.Is(err, errHelp) {
@@ -71,7 +71,7 @@ func (c *Command) Run() (int, error) {
 	return status, errors.Join(err, out.Flush())
 }
 
-// noFile says that there are no records at all.
+// noFile reports that there are no records at all.
 func (c *Command) noFile(s *settings, err error) (int, error) {
 	if s.file == "" && c.Advice != "" {
 		defer func() { printer.Fprintf(c.Stderr, "qacct: %s\n", c.Advice) }()
@@ -89,7 +89,7 @@ func (c *Command) noFile(s *settings, err error) (int, error) {
 	return ExitFailed, err
 }
 
-// reason returns the text of strerror(3), which begins with a capital.
+// reason returns the text of strerror(3), which begins with an upper-case letter.
 func reason(err error) string {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
@@ -106,7 +106,7 @@ func (c *Command) open(s *settings) (*records.File, error) {
 	return records.Open(c.File)
 }
 
-// report reads the file and prints what was asked for.
+// report reads the file and prints the requested records.
 func (c *Command) report(out *bufio.Writer, file *records.File, s *settings, chosen *selection) (int, error) {
 	sum := newSummary(s)
 	found := false
@@ -117,11 +117,11 @@ func (c *Command) report(out *bufio.Writer, file *records.File, s *settings, cho
 			printer.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d\n", n)
 			return
 		}
-		status = ExitFailed // what the file is may be something else
+		status = ExitFailed // the path may be something other than a file
 		printer.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d of %s: %v\n", n, file.Name, err)
 	}
 	in := bufio.NewReader(file)
-	head, _ := in.Peek(6) // an error is returned again below
+	head, _ := in.Peek(6) // the error is returned again below
 	if format, command := textfile.Compression(head); format != "" {
 		printer.Fprintf(c.Stderr, "error: cannot read %s: it is compressed with %s; use %s FILE | qacct -f -\n", file.Name, format, command)
 		return ExitFailed, nil
@@ -162,7 +162,7 @@ func (c *Command) report(out *bufio.Writer, file *records.File, s *settings, cho
 	return status, nil
 }
 
-// missing says that no record is one of the job that was asked for.
+// missing returns the message if there is no record of the requested job.
 func missing(s *settings) string {
 	j := &s.jobs
 	if s.tasks == nil {
@@ -182,7 +182,7 @@ func missing(s *settings) string {
 	return fmt.Sprintf("error: Job-array tasks %s.%s not found", name, strings.Join(ranges, ","))
 }
 
-// selection makes of the settings what records are compared with.
+// selection converts the settings to the conditions for records.
 func (c *Command) selection(s *settings) (*selection, error) {
 	chosen := &selection{s: s}
 	if s.jobs.given && !s.jobs.all && s.jobs.id == 0 {
@@ -211,7 +211,7 @@ func (c *Command) selection(s *settings) (*selection, error) {
 	return chosen, nil
 }
 
-// queues reads a value of -q.
+// queues parses a value of -q.
 func (c *Command) queues(value string) (queues, error) {
 	queue, host, ok := strings.Cut(value, "@")
 	switch {
@@ -227,7 +227,7 @@ func (c *Command) queues(value string) (queues, error) {
 	return queues{queue: expression.CompilePattern(false, queue)}, nil
 }
 
-// ask returns the queue instances that are meant.
+// ask returns the queue instances that match an option.
 func (c *Command) ask(option, value string) (instances, error) {
 	if c.Select == nil {
 		return nil, fmt.Errorf("%s %s needs the configuration of a cell, and there is none here", option, value)
@@ -240,7 +240,7 @@ func (c *Command) ask(option, value string) (instances, error) {
 	return members, err
 }
 
-// instance returns the name of a queue instance as it is compared.
+// instance returns the name of a queue instance in the form used for comparison.
 func instance(name string) string {
 	queue, host, _ := strings.Cut(name, "@")
 	return queue + "@" + strings.ToLower(host)

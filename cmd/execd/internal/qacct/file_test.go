@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/accounting"
 )
 
-// within runs a call that could hang.
+// within runs a call that could block, with a timeout.
 func within(t *testing.T, stdin *os.File, args ...string) (status int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -53,7 +53,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	}
 }
 
-// What never ends, given by somebody who has opened it, is given up.
+// qacct stops reading inherited input that never ends.
 func TestEndlessInput(t *testing.T) {
 	zero, err := os.Open("/dev/zero")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestEndlessInput(t *testing.T) {
 	}
 }
 
-// A pipe that the caller has opened is read: qacct -f <(zcat accounting.1.gz).
+// qacct reads a pipe that the caller has opened: qacct -f <(zcat accounting.1.gz).
 func TestInheritedPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -99,7 +99,7 @@ func TestCompressedFile(t *testing.T) {
 	}
 }
 
-// A line that is not a record because of its length is named, and fails the command.
+// A line that is too long for a record is reported, and makes the command fail.
 func TestLongLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "accounting")
 	text := append(bytes.Repeat([]byte("x"), 150<<20), '\n')

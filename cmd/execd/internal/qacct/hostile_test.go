@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/accounting"
 )
 
-// hostileRecord is a record of which each text is the given one.
+// hostileRecord returns a record with the given text in every text field.
 func hostileRecord(text string) *accounting.Record {
 	r := killed(7)
 	for _, f := range reflect.ValueOf(r).Elem().Fields() {
@@ -23,8 +23,8 @@ func hostileRecord(text string) *accounting.Record {
 	return r
 }
 
-// TestHostileRecords prints records that somebody else has written: each has as many lines as one
-// of harmless text, and nothing in it is an order to the terminal.
+// TestHostileRecords prints records written by another user: each has as many lines as one with
+// harmless text, and contains no terminal control sequences.
 func TestHostileRecords(t *testing.T) {
 	options := [][]string{
 		{"-j", "7"}, {"-j"}, {"-json", "-j"}, {"-o"}, {"-g"}, {"-h"}, {"-q"}, {"-P"}, {"-D"}, {"-pe"}, {"-A"}, {"-json", "-o", "-g", "-A"}, {},
@@ -33,7 +33,7 @@ func TestHostileRecords(t *testing.T) {
 		var all strings.Builder
 		for _, lines := range []string{
 			string(accounting.AppendJSON(nil, hostileRecord(text))),
-			// Not as we write it.
+			// Not in the format of AppendClassic.
 			strings.ReplaceAll(strings.ReplaceAll(string(accounting.AppendClassic(nil, hostileRecord("X"))), "X", strings.ReplaceAll(text, "\n", "\v")), "\r", "\v"),
 		} {
 			_, out, errs := call(t, lines, "", append([]string{"-f", "-"}, args...)...)

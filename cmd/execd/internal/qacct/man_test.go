@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestManualNamesEveryOption compares execd-qacct(1) and -help with the options that
-// there are.
+// TestManualNamesEveryOption compares execd-qacct(1) and -help with the options of the program.
 func TestManualNamesEveryOption(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/man/execd-qacct.1")
 	if err != nil {

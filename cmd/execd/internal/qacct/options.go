@@ -43,28 +43,28 @@ usage: qacct [options]
  [-json]                           everything that is known, as JSON
 `
 
-// choice is an option like -o: a column of the summary, and, with a value, a condition. It
-// may be there with one and without.
+// choice is an option like -o: a column of the summary or, with a value, a condition. It may occur
+// with and without a value.
 type choice struct {
 	given bool
-	open  bool   // without a value: there is a row for each
-	exact bool   // with a value
+	open  bool   // given without a value: each value has a row
+	exact bool   // given with a value
 	value string // the last one
 }
 
-// number is a choice among numbers; 0 is any, as in the original (tested).
+// number is a choice with numeric values; 0 means any, as in the original (tested).
 type number struct {
 	given, open bool
 	value       uint32
 }
 
-// jobs are the jobs that -j lists.
+// jobs describes the jobs that -j lists.
 type jobs struct {
 	given bool
-	all   bool   // no value, or the number 0 (tested: then it lists none)
+	all   bool   // no value, or the number 0 (tested: -j 0 lists none)
 	none  bool   // the number 0
-	id    int    // 0 if it is a name
-	name  string // or a pattern of fnmatch(3)
+	id    int    // 0 if a name is given
+	name  string // a name, or a pattern of fnmatch(3)
 }
 
 // tasks is the range of -t.
@@ -77,7 +77,7 @@ func (t *tasks) has(n int) bool {
 type settings struct {
 	owner, group, host, queue, project, department, pe, account choice
 
-	queues []string // values of -q, any of which is meant
+	queues []string // values of -q; a record must match one of them
 
 	slots, reservation number
 
@@ -89,25 +89,25 @@ type settings struct {
 	master     bool      // -m
 
 	resources string // -l
-	requested bool   // there is -l
+	requested bool   // -l was given
 	file      string // -f
 	json      bool
 }
 
-// usageError is a command line that the original answers with its usage. The text, which
-// may be empty, stands before that.
+// usageError is the error for a command line to which the original answers with its usage. The
+// text, which may be empty, precedes the usage.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
 var errHelp = errors.New("help was asked for")
 
-// names are all options, without their dash.
+// names lists all options, without the dash.
 var names = []string{
 	"ar", "A", "b", "d", "D", "e", "E", "f", "g", "h", "help", "j", "json", "l", "m", "o", "u", "pe", "P", "q", "slots", "t",
 }
 
-// parser is on the way through a command line.
+// parser is the state of parsing a command line.
 type parser struct {
 	args []string
 	now  time.Time
@@ -131,7 +131,7 @@ func parse(args []string, now time.Time) (*settings, error) {
 	return p.s, nil
 }
 
-// optional takes the next word if it is a value.
+// optional returns the next word if it is a value.
 func (p *parser) optional() (string, bool) {
 	if len(p.args) == 0 || strings.HasPrefix(p.args[0], "-") {
 		return "", false
@@ -141,7 +141,7 @@ func (p *parser) optional() (string, bool) {
 	return value, true
 }
 
-// required takes the next word, whatever it is.
+// required returns the next word, even if it begins with a dash.
 func (p *parser) required() (string, error) {
 	if len(p.args) == 0 {
 		return "", &usageError{}
@@ -202,7 +202,7 @@ func (p *parser) option(word string) error {
 	return nil
 }
 
-// unknown returns which option was meant by a mistyped one. The original says nothing.
+// unknown returns the option most similar to a mistyped one. The original gives no hint.
 func unknown(word, name string) string {
 	n, ok := nearest.Word(name, names)
 	if !ok {
@@ -211,7 +211,7 @@ func unknown(word, name string) string {
 	return fmt.Sprintf("error: unknown option %q (did you mean -%s?)\n", word, n)
 }
 
-// value takes an option that has to have a value.
+// value handles an option that requires a value.
 func (p *parser) value(name, value string) error {
 	var err error
 	switch name {
@@ -233,8 +233,8 @@ func (p *parser) value(name, value string) error {
 	return err
 }
 
-// period is the time that -d adds to -b or -e: days from the one or to the other, or until now. It
-// adds nothing to both (tested).
+// period applies -d to -b or -e: the number of days after the begin or before the end, or until
+// now. With both -b and -e it has no effect (tested).
 func (p *parser) period() {
 	if p.days < 0 {
 		return
@@ -266,12 +266,12 @@ func (p *parser) number(name string) error {
 	if name == "ar" && !ok {
 		return &usageError{"invalid advance reservation id, must be an unsigned integer\n"}
 	}
-	to.value = uint32(n) // 0 is as if there was no value, and no option
+	to.value = uint32(n) // 0 is treated like an option without a value
 	to.given = to.open || to.value != 0
 	return nil
 }
 
-// jobs are the jobs that -j lists.
+// jobs parses the value of -j.
 func (p *parser) jobs() {
 	value, ok := p.optional()
 	if !ok {
@@ -289,7 +289,7 @@ func (p *parser) jobs() {
 	}
 }
 
-// tasks takes a list of ranges; of those the original takes the last one only (tested).
+// tasks parses a list of ranges; the original uses only the last one (tested).
 func (p *parser) tasks() error {
 	value, ok := p.optional()
 	if !ok {
@@ -320,7 +320,7 @@ func taskRange(word string) (t tasks, ok bool) {
 	first, last, isRange := strings.Cut(bounds, "-")
 	if !isRange {
 		last = first
-		if stepped { // n:m is n-m (tested)
+		if stepped { // n:m means n-m (tested)
 			last, step, stepped = step, "", false
 		}
 	}
@@ -339,7 +339,7 @@ func taskRange(word string) (t tasks, ok bool) {
 	return t, true
 }
 
-// leadingNumber reads the whole number that a word begins with.
+// leadingNumber parses the whole number at the start of a word.
 func leadingNumber(word string) (n int64, ok bool) {
 	rest := strings.TrimPrefix(word, "-")
 	end := 0
@@ -350,7 +350,7 @@ func leadingNumber(word string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// date reads [[CC]YY]MMDDhhmm[.SS].
+// date parses [[CC]YY]MMDDhhmm[.SS].
 func date(text string, now time.Time) (time.Time, error) {
 	fail := func(problem string) (time.Time, error) { return time.Time{}, &usageError{"\n" + problem + "\n"} }
 	clock, seconds, _ := strings.Cut(text, ".")

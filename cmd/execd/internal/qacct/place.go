@@ -7,15 +7,15 @@ import (
 	"github.com/execd-project/execd/agent/paths"
 )
 
-// systemFile is where the daemon of a host keeps its records.
+// systemFile is the accounting file of the host's daemon.
 const systemFile = "/var/spool/execd/agent/accounting"
 
-// FileVariable names the file in the environment.
+// FileVariable is the environment variable that names the accounting file.
 const FileVariable = "EXECD_ACCOUNTING"
 
-// DefaultFile returns the accounting file that the environment names, or else that of a daemon
-// of the caller's own, if there is one, or else that of the host. The places are those of
-// execd agent and execd standalone where they are told no others.
+// DefaultFile returns the accounting file named in the environment, otherwise that of the caller's
+// own daemon if it exists, otherwise that of the host. The paths are the defaults of execd agent
+// and execd standalone.
 func DefaultFile() string {
 	if file := os.Getenv(FileVariable); file != "" {
 		return file

@@ -28,7 +28,7 @@ func example(id int) *accounting.Record {
 	}
 }
 
-// killed is a record that says more than a classic line.
+// killed returns a record with fields that a classic line lacks.
 func killed(id int) *accounting.Record {
 	r := example(id)
 	r.Failed, r.ExitStatus, r.Signal = job.FailedLimit, 137, 9
@@ -65,7 +65,7 @@ limit        h_rt 10, measured 11.5
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Error(diff)
 	}
-	// Each line is still a name and a value.
+	// Each line still consists of a name and a value.
 	names := map[string]bool{}
 	for line := range strings.Lines(out) {
 		name, _, _ := strings.Cut(line, " ")
@@ -250,7 +250,7 @@ func TestDefaultFile(t *testing.T) {
 	}
 }
 
-// Queues are asked for where patterns are not enough.
+// Queues that patterns cannot select are requested from the daemon.
 func TestSelection(t *testing.T) {
 	var text []byte
 	for i, host := range []string{"n1", "N2", "n3"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// entry is a record, with the wall-clock time in whole seconds, as the original counts it.
+// entry is a record with the wall-clock time in whole seconds, which the original uses.
 type entry struct {
 	*accounting.Record
 	wallclock int64
@@ -22,8 +22,8 @@ type entry struct {
 
 const rule = "=============================================================="
 
-// printRecord prints a record as -j does, in the time zone of zone. What the original does
-// not have follows at the end, where there is something to say.
+// printRecord prints a record like -j, with times in the given zone. Fields that the original lacks
+// follow at the end if they have a value.
 func printRecord(w *bufio.Writer, r entry, zone *time.Location) {
 	word := func(name, value string) { printer.Fprintf(w, "%-12s %-20s\n", name, value) }
 	bare := func(name, value string) { printer.Fprintf(w, "%-12s %s\n", name, value) }
@@ -57,7 +57,7 @@ func printRecord(w *bufio.Writer, r entry, zone *time.Location) {
 	bare("ru_wallclock", fmt.Sprintf("%ds", r.wallclock))
 	seconds("ru_utime", u.UserTime)
 	seconds("ru_stime", u.SystemTime)
-	// The number is one of KiB, and the original calls it bytes (tested).
+	// The number is in KiB, although the original labels it as bytes (tested).
 	bare("ru_maxrss", amount(math.Floor(float64(u.MaxRSS)/1024), ""))
 	bare("ru_ixrss", amount(float64(u.IxRSS), ""))
 	bare("ru_ismrss", amount(float64(r.IsmRSS), ""))
@@ -92,8 +92,8 @@ func printRecord(w *bufio.Writer, r entry, zone *time.Location) {
 	printMore(w, r.Record)
 }
 
-// printMore prints what only our own records have: names of their own, one line each, and
-// none of them where nothing went wrong.
+// printMore prints the fields that only this project's records have, under names of their own, one
+// per line. It prints none of them if nothing went wrong.
 func printMore(w io.Writer, r *accounting.Record) {
 	more := func(name, value string) {
 		if value != "" {
@@ -120,7 +120,7 @@ func orNone(s string) string {
 	return s
 }
 
-// clock returns a time as ctime(3) has it.
+// clock formats a time like ctime(3).
 func clock(t time.Time, zone *time.Location) string {
 	if t.IsZero() {
 		return "-/-"
@@ -128,8 +128,8 @@ func clock(t time.Time, zone *time.Location) string {
 	return t.In(zone).Format("Mon Jan _2 15:04:05 2006")
 }
 
-// failedTexts are those of failure codes that the original calls otherwise than the manual
-// page does (tested).
+// failedTexts holds the texts of failure codes for which the original's text differs from the
+// manual page (tested).
 var failedTexts = map[job.Failed]string{
 	job.FailedAFS:             "AFS setup",
 	job.FailedNoPassword:      "entry is missing in sgepasswd file",
@@ -145,7 +145,7 @@ func failed(code job.Failed) string {
 		if other := failedTexts[code]; other != "" {
 			text = other
 		} else if strings.HasPrefix(text, "invalid execution state") {
-			text = "invalid execution state" // the number stands before it
+			text = "invalid execution state" // the number precedes the text
 		}
 	}
 	return fmt.Sprintf("%-3d %s %s", code, colon, text)
@@ -159,7 +159,7 @@ func exitStatus(status int) string {
 	return text
 }
 
-// signals are the texts of strsignal(3).
+// signals holds the texts of strsignal(3).
 var signals = [...]string{
 	1: "Hangup", "Interrupt", "Quit", "Illegal instruction", "Trace/breakpoint trap", "Aborted", "Bus error",
 	"Floating point exception", "Killed", "User defined signal 1", "Segmentation fault", "User defined signal 2",
@@ -169,7 +169,7 @@ var signals = [...]string{
 	"Power failure", "Bad system call",
 }
 
-// The signals that the kernel gives to programs; 32 and 33 are the C library's.
+// The real-time signals available to programs; the C library uses 32 and 33.
 const firstRealTime, lastRealTime = 34, 64
 
 func signalText(n int) string {
@@ -182,8 +182,8 @@ func signalText(n int) string {
 	return fmt.Sprintf("Unknown signal %d", n)
 }
 
-// amount returns a number of bytes in the largest unit of which there is one, times what
-// follows.
+// amount formats a number of bytes in the largest unit that is not larger than the number, followed
+// by times.
 func amount(bytes float64, times string) string {
 	units := []string{"B", "KB", "MB", "GB", "TB"}
 	i := 0

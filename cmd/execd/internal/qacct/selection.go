@@ -8,18 +8,19 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// selection says which records are meant.
+// selection holds the conditions for the selected records.
 type selection struct {
 	s         *settings
-	name      *expression.Pattern // of -j, nil for all
-	queues    []queues            // of -q, any of which; nil for all
-	resources instances           // of -l, nil for all
+	name      *expression.Pattern // of -j; nil for all
+	queues    []queues            // of -q; a record must match one of them; nil for all
+	resources instances           // of -l; nil for all
 }
 
-// instances are names of queue instances, see instance.
+// instances is a set of names of queue instances; see instance.
 type instances map[string]bool
 
-// queues is a value of -q: a pattern of queues and one of hosts, or nil for all, or names.
+// queues is a value of -q: a pattern for queues and one for hosts (nil for all), or a set of queue
+// instances.
 type queues struct {
 	queue, host *expression.Pattern
 	instances   instances

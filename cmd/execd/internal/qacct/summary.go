@@ -13,16 +13,15 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// key holds the common values of the records in one row of a summary. What is no column of the
-// summary is empty.
+// key holds the common values of the records in one row of a summary. Fields that are not columns
+// of the summary are empty.
 type key struct {
 	host, queue, group, owner, project, department, pe string
 	slots, reservation                                 int
 	account                                            string
 }
 
-// usage is a sum over records. Seconds of wallclock are whole ones, as the original adds
-// them up.
+// usage is a sum over records. It adds the wall-clock time in whole seconds, as the original does.
 type usage struct {
 	records, wallclock int64
 	utime, stime, cpu  float64
@@ -45,13 +44,13 @@ type row struct {
 	usage
 }
 
-// column is one of those that a summary may have.
+// column is a possible column of a summary.
 type column struct {
 	title  string
 	number bool
 	given  bool
-	exact  string // what all rows have in it; empty if that is not known
-	open   bool   // rows differ in it
+	exact  string // the value of all rows; empty if unknown
+	open   bool   // rows have different values
 	of     func(*key) string
 	json   func(*jsonRow, *key)
 }
@@ -77,7 +76,7 @@ func columns(s *settings) []column {
 		}
 	}
 	host, queue := s.host, s.queue
-	if queue.exact { // a pattern, and what matches it is shown host by host
+	if queue.exact { // for a pattern, matching instances are shown host by host
 		queue = choice{given: true, open: true}
 		host.given = true
 	}
@@ -96,14 +95,13 @@ func columns(s *settings) []column {
 	return slices.DeleteFunc(all, func(c column) bool { return !c.given })
 }
 
-// summary adds up records: all of them, or, where rows differ in some column, those of each
-// row.
+// summary adds up records: all of them or, if a column is open, the records of each row.
 type summary struct {
 	s       *settings
 	columns []column
 	lists   bool
 	rows    map[key]*row
-	order   []*row // as they came up
+	order   []*row // in the order of the first record
 	total   row
 }
 
@@ -119,7 +117,7 @@ func newSummary(s *settings) *summary {
 
 func (m *summary) add(r entry) {
 	if m.total.records == 0 && m.s.host.exact {
-		m.total.host = r.Host // as it is called, and not as it was asked for
+		m.total.host = r.Host // the name in the record, not the requested one
 	}
 	m.total.add(r)
 	if !m.lists {
@@ -132,7 +130,7 @@ func (m *summary) add(r entry) {
 			*to = value
 		}
 	}
-	// Hosts are one, however they are written; the first way stays.
+	// Names that differ only in case are the same host; the summary shows the first spelling.
 	set(s.host.given || s.queue.exact, &k.host, strings.ToLower(r.Host))
 	set(s.queue.given, &k.queue, r.Queue)
 	set(s.group.given, &k.group, r.Group)
@@ -157,8 +155,8 @@ func (m *summary) add(r entry) {
 	at.add(r)
 }
 
-// all returns the rows in the order in which they are printed: by column, but for the account;
-// of those that differ in that alone, the last that came up is the first (tested).
+// all returns the rows in the order of the output: by column, except for the account. Among rows
+// that differ only in the account, the last one found comes first (tested).
 func (m *summary) all() []*row {
 	if !m.lists {
 		return []*row{&m.total}
@@ -175,14 +173,14 @@ func (m *summary) all() []*row {
 	return rows
 }
 
-// print prints the summary. Where all together took no whole second there are no rows
+// print prints the summary. If the total wall-clock time is less than a second, it prints no rows
 // (tested).
 func (m *summary) print(w *bufio.Writer) {
 	rows := m.all()
 	if len(m.columns) == 0 {
 		printer.Fprintf(w, "Total System Usage\n")
 	}
-	// A number has a blank behind it only if there are rows that may differ (tested).
+	// A number is followed by a blank only if there are rows that may differ (tested).
 	widths := make([]int, len(m.columns))
 	total := 0
 	for i, c := range m.columns {
@@ -191,7 +189,7 @@ func (m *summary) print(w *bufio.Writer) {
 			n = numberWidth
 		}
 		for _, r := range rows {
-			if c.title != accountTitle { // which is as wide as it is, whatever is in it (tested)
+			if c.title != accountTitle { // the account column has a fixed width (tested)
 				n = max(n, len(printable.String(c.of(&r.key))))
 			}
 		}
@@ -216,7 +214,7 @@ func (m *summary) print(w *bufio.Writer) {
 	}
 }
 
-// jsonRow is a row of a summary: seconds, GB times seconds for memory, GB for io.
+// jsonRow is a row of a summary. Units are seconds, GB times seconds for memory, and GB for io.
 type jsonRow struct {
 	Host        *string `json:"hostname,omitempty"`
 	Queue       *string `json:"qname,omitempty"`
@@ -238,7 +236,7 @@ type jsonRow struct {
 	IOWait      float64 `json:"iow"`
 }
 
-// printJSON prints all rows, also where all together took no whole second.
+// printJSON prints all rows, even if the total wall-clock time is less than a second.
 func (m *summary) printJSON(w io.Writer) error {
 	list := []jsonRow{}
 	for _, r := range m.all() {

@@ -26,7 +26,7 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// Usage is what --help prints.
+// Usage is the output of --help.
 const Usage = `Usage: execd report [options]
 
 Adds up what finished jobs used of what they had, by user, project and queue: slot hours, CPU
@@ -59,10 +59,10 @@ type Command struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	File           func() string // accounting file if there is no --file; see records.OpenClassic
-	Now            time.Time     // its zone is that in which times are read and shown
+	Now            time.Time     // its time zone is used for reading and printing times
 }
 
-// defaultDays is the time of a report without options.
+// defaultDays is the period of a report without options, in days.
 const defaultDays = 30
 
 // request is what the command line asks for.
@@ -73,7 +73,7 @@ type request struct {
 	json     bool
 }
 
-// Run carries the command out and returns the exit status. An error has not been printed yet.
+// Run runs the command and returns the exit status. A returned error has not been printed yet.
 func (c *Command) Run() (int, error) {
 	q, err := c.parse()
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *Command) parse() (*request, error) {
 
 const dateTime = "2006-01-02T15:04"
 
-// moment returns the value of an option that is a time.
+// moment returns the value of a time option.
 func (c *Command) moment(option, value string, missing time.Time) (time.Time, error) {
 	if value == "" {
 		return missing, nil
@@ -149,7 +149,7 @@ func (c *Command) moment(option, value string, missing time.Time) (time.Time, er
 	return time.Time{}, options.Usagef("invalid time %q of --%s: expected a date such as 2026-11-23, or 2026-11-23T14:00", value, option)
 }
 
-// mostWorkers is the number of goroutines that read records, at most: each has sums of its own.
+// mostWorkers is the maximum number of goroutines that read records. Each has its own sums.
 const mostWorkers = 8
 
 // read adds up the records of the file.
@@ -202,7 +202,7 @@ type view struct {
 	Queues   []row      `json:"queues,omitempty"`
 }
 
-// row is what the runs of one user, project or queue add up to. The parts are null if they are unknown.
+// row holds the sums for one user, project or queue. Fractions are null if they are unknown.
 type row struct {
 	Name        string   `json:"name,omitempty"`
 	Runs        int      `json:"runs"`

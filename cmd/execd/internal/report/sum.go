@@ -10,10 +10,10 @@ import (
 type usage struct {
 	runs, failed int
 	slots, cpu   float64 // seconds
-	// measured and requested are memory multiplied by run time, of runs that requested memory.
+	// measured and requested are memory multiplied by run time, for runs that requested memory.
 	measured, requested float64
 	started             int
-	pending             float64 // seconds, of the runs that started
+	pending             float64 // seconds, for runs that started
 }
 
 func (u *usage) add(v *usage) {
@@ -40,7 +40,7 @@ func (u *usage) row(name string) row {
 	return r
 }
 
-// sums are the sums of a report.
+// sums holds the sums of a report.
 type sums struct {
 	*request
 	groups []string
@@ -49,10 +49,11 @@ type sums struct {
 }
 
 const (
-	// mostNames is the number of users, projects or queues in memory, at most. A file with more of them is
-	// not from a daemon.
+	// mostNames is the maximum number of users, projects or queues in memory. A daemon writes no
+	// file with more.
 	mostNames = 20_000
-	// others is the name under which all further ones are added up. No user, project or queue can have it.
+	// others is the name for the sum of all further names. No user, project or queue can have this
+	// name.
 	others = "(others)"
 	// none is the name of no project (sge_types(1)).
 	none = "NONE"
@@ -66,8 +67,8 @@ func newSums(q *request) *sums {
 	return s
 }
 
-// add adds a record if its run ended in the time of the report. Tasks of a parallel job (pe_taskid) add their CPU
-// time alone.
+// add adds a record if its run ended in the period of the report. Tasks of a parallel job
+// (pe_taskid) add only their CPU time.
 func (s *sums) add(r *accounting.Record) {
 	at := r.End
 	if at.IsZero() {
@@ -112,12 +113,12 @@ func (s *sums) name(group int, name string) *usage {
 	}
 	if u == nil {
 		u = &usage{}
-		all[strings.Clone(name)] = u // the name is a part of the line
+		all[strings.Clone(name)] = u // a copy, since the name is a part of the line
 	}
 	return u
 }
 
-// merge adds other sums of the same request.
+// merge adds other sums for the same request.
 func (s *sums) merge(other *sums) {
 	s.total.add(&other.total)
 	for i := range s.groups {

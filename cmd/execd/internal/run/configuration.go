@@ -20,7 +20,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// resolve finds the queue and everything else that the request names.
+// resolve looks up the queue and the other objects that the request names.
 func (s *session) resolve(cwd string) (*launch.Assignment, error) {
 	cluster := qconf.Builtin(runtime.NumCPU())
 	if s.own.Conf != "" {
@@ -53,9 +53,9 @@ func (s *session) resolve(cwd string) (*launch.Assignment, error) {
 	if err != nil {
 		return nil, qconf.Within(s.own.Conf, err)
 	}
-	if s.own.Conf == "" { // without a queue of the user's, nice(1) counts
+	if s.own.Conf == "" { // without a queue of the user's, the current nice value applies
 		if n, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
-			order.Queue.Priority = 20 - n // as the system call has it
+			order.Queue.Priority = 20 - n // in the form of the system call
 		}
 	}
 	for _, w := range cluster.Warnings() {
@@ -75,7 +75,7 @@ func (s *session) resolve(cwd string) (*launch.Assignment, error) {
 	return order, nil
 }
 
-// chooseQueue returns the queue that is asked for, or the only one there is.
+// chooseQueue returns the requested queue, or the only one.
 func (s *session) chooseQueue(names []string) (string, error) {
 	queue, all := s.own.Queue, strings.Join(names, ", ")
 	switch {

@@ -1,6 +1,5 @@
-// Package run runs one job on this host for the person who waits for it:
-// the command execd run. No daemon is involved. It reads options and
-// configuration, has package launch make and collect the job, passes the
-// terminal's signals on, and says what happened: on standard error, in JSON, and
-// by the exit status.
+// Package run is the command execd run: it runs one job on this host in the foreground, without a
+// daemon. It reads options and configuration, starts the job and collects its result through
+// package launch, passes on the terminal's signals, and reports the result on standard error, in
+// JSON, and by the exit status.
 package run

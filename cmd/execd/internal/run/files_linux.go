@@ -19,18 +19,18 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// readError is a file that cannot be read: no mistake in the words that name it.
+// readError is the error for a file that cannot be read. It is not a usage error.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
 func (e *readError) Unwrap() error { return e.err }
 
-// reader reads scripts and files of options. Root reads them for a user: what
-// the user cannot read himself must not become the text of his job, only
-// because the name that root was given leads there through a link.
+// reader reads scripts and files of options. If root runs a job for a user, a file that the user
+// cannot read must not become part of the user's job because a path given to root leads there
+// through a link.
 type reader struct {
-	as     string           // the user, where root reads for one
-	rights *userfile.Rights // of the user; nil for our own
+	as     string           // the user for whom root reads
+	rights *userfile.Rights // rights of the user; nil for this process's own
 }
 
 // typed reads a file that the caller has named.
@@ -43,7 +43,7 @@ func (r reader) typed(path string) ([]byte, error) {
 		defer f.Close()
 		return readAll(f, path)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOCTTY, 0) // it may be a pipe of the caller's
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOCTTY, 0) // may be a pipe of the caller
 	if err != nil {
 		return nil, &readError{err}
 	}
@@ -54,8 +54,8 @@ func (r reader) typed(path string) ([]byte, error) {
 	return readAll(f, path)
 }
 
-// nested reads a file that a script or a file of options names. Its author
-// chose the name, and need not be the caller: the user's own rights count.
+// nested reads a file named in a script or in a file of options. The author of that text chose the
+// name and may not be the caller, so only the user's own rights apply.
 func (r reader) nested(path string) ([]byte, error) {
 	f, err := r.openAs(path, 0)
 	if errors.Is(err, fs.ErrPermission) && r.rights != nil {
@@ -76,8 +76,8 @@ func (r reader) openAs(path string, flags int) (*os.File, error) {
 	return r.rights.Open(path, flags)
 }
 
-// open opens a file with the rights of the user. Where these do not suffice
-// root's do if nobody else can have chosen what the path leads to.
+// open opens a file with the rights of the user. If they are not sufficient, root's rights apply,
+// provided that nobody else can have chosen the target of the path.
 func (r reader) open(path string, flags int) (*os.File, error) {
 	f, err := r.openAs(path, flags)
 	if !errors.Is(err, fs.ErrPermission) || r.rights == nil {
@@ -97,7 +97,7 @@ func openTrusted(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		path = cwd + "/" + path // not cleaned: ".." is behind a link another directory
+		path = cwd + "/" + path // not cleaned: ".." after a link is another directory
 	}
 	fd, err := trust.Users{}.Open(path)
 	if err != nil {
@@ -125,10 +125,9 @@ func readAll(f io.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// requestFiles reads the default request files of sge_request(5) that exist.
-// That of the working directory must be ours: in a directory like /tmp anybody
-// could leave one, and with it decide what runs in everybody else's jobs; or a
-// named pipe, for which everybody would wait.
+// requestFiles reads the default request files of sge_request(5) that exist. The file in the
+// working directory must belong to the caller: in a directory like /tmp anybody could create one,
+// and so decide what runs in other users' jobs, or create a named pipe to block them.
 func (s *session) requestFiles() ([]submit.File, error) {
 	var paths []string
 	if root := os.Getenv("SGE_ROOT"); root != "" {
@@ -151,13 +150,13 @@ func (s *session) requestFiles() ([]submit.File, error) {
 			continue
 		}
 		if e, ok := errors.AsType[*userfile.KindError](err); ok {
-			// In the home directory links are the user's own.
+			// Links in the home directory belong to the user.
 			if i, err := os.Stat(p); err != nil || !contains(seen, i) {
 				s.say("warning: " + p + " is not read: " + e.Error())
 			}
 			continue
 		}
-		if s.reader.rights != nil && p == here && errors.Is(err, fs.ErrPermission) { // anybody can have put it there
+		if s.reader.rights != nil && p == here && errors.Is(err, fs.ErrPermission) { // any user can have created it
 			s.say("warning: " + p + " is not read: " + err.Error())
 			continue
 		}
@@ -177,8 +176,8 @@ func (s *session) requestFiles() ([]submit.File, error) {
 	return files, nil
 }
 
-// requestFile reads a default request file; its text is nil for one that does not count. That
-// of the working directory must be the caller's or root's.
+// requestFile reads a default request file; its text is nil for a file that is ignored. The file in
+// the working directory must belong to the caller or root.
 func (s *session) requestFile(f *os.File, name string, here bool, seen []fs.FileInfo) (fs.FileInfo, []byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -192,7 +191,7 @@ func (s *session) requestFile(f *os.File, name string, here bool, seen []fs.File
 	case here && owner != 0 && owner != s.caller.UID:
 		s.say(fmt.Sprintf("warning: %s is not read: it belongs to user id %d", name, owner))
 		return info, nil, nil
-	case here && st.Nlink > 1: // link(2) gives a file of ours another name
+	case here && st.Nlink > 1: // another user may have linked a file of the caller to this name (link(2))
 		s.say("warning: " + name + " is not read: it has several names")
 		return info, nil, nil
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/execd-project/execd/internal/outfile"
 )
 
-// jsonFile is where --json goes. A file appears, complete, when all is over:
-// a program that waits for it never reads half an outcome. But that it can be
-// written is found out before the job runs.
+// jsonFile is the destination of --json. The complete file appears when everything has finished, so
+// that a program that waits for it never reads a part. Whether it can be written is checked before
+// the job runs.
 type jsonFile struct {
-	stdout *os.File // for -
+	stdout *os.File // for the name -
 	file   *outfile.File
 }
 
-// createJSON prepares the file; of an empty name there is none.
+// createJSON prepares the file; for an empty name it returns nil.
 func createJSON(name string, stdout *os.File) (*jsonFile, error) {
 	switch name {
 	case "":
@@ -49,7 +49,7 @@ func (j *jsonFile) write(records []record, array bool) error {
 	return nil
 }
 
-// discard forgets a file that was not written.
+// discard removes a file that was not completed.
 func (j *jsonFile) discard() {
 	if j != nil {
 		j.file.Discard()

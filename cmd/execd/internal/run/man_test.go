@@ -30,7 +30,7 @@ func TestManualNamesEveryOption(t *testing.T) {
 			case flags && !slices.Contains([]string{"Ar", "Cm", "Ns", "Oo", "Op", "Xc"}, word):
 				named["-"+word] = true
 				explained["-"+word] = explained["-"+word] || strings.HasPrefix(line, ".It ")
-				flags = strings.HasPrefix(line, ".Fl ") // a list of them
+				flags = strings.HasPrefix(line, ".Fl ") // a list of options
 			default:
 				flags = false
 			}
@@ -45,7 +45,7 @@ func TestManualNamesEveryOption(t *testing.T) {
 	}
 	for _, row := range submit.Options() {
 		o, ok := submit.Lookup(row.Name)
-		if !ok { // of another command than those of sge_submit(1)
+		if !ok { // of a command that is not in sge_submit(1)
 			continue
 		}
 		known[o.Name] = true
@@ -64,7 +64,7 @@ func TestManualNamesEveryOption(t *testing.T) {
 	}
 }
 
-// TestManualsAreWellFormed has groff look for mistakes.
+// TestManualsAreWellFormed checks the manual pages with groff.
 func TestManualsAreWellFormed(t *testing.T) {
 	groff, err := exec.LookPath("groff")
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Options are execd run's own, beside those of qsub.
+// Options are the options of execd run in addition to those of qsub.
 type Options struct {
 	Conf  string // --conf: directory of configuration files; empty for the built-in
-	Queue string // --queue: its name; may be empty where there is one
-	As    string // --as: the user whose job it is; empty for the caller
+	Queue string // --queue: name of the queue; may be empty if there is only one
+	As    string // --as: the owner of the job; empty for the caller
 	Keep  bool   // --keep: leave the job directory
 	JSON  string // --json: file for the outcome, - for standard output
-	// Devices are those of --device: files that the job may open although
-	// cgroups_params keeps jobs from them.
+	// Devices is --device: files that the job may open although cgroups_params denies devices.
 	Devices []string
 }
 
-// own are the options with their help, in the order of the help text.
+// own lists the options with their help, in the order of the help text.
 var own = []struct {
 	name, value, help string
 	set               func(o *Options, value string)
@@ -36,9 +35,8 @@ var own = []struct {
 	{"--help", "", "print this text", nil},
 }
 
-// take reads one option of ours at the head of args and returns the number of
-// words it took; 0 when it is none of ours. Both --name value and --name=value
-// are read.
+// take parses an option of execd run at the start of args. It returns the number of words of the
+// option, or 0 if it is another option. It accepts --name value and --name=value.
 func (o *Options) take(args []string) (int, error) {
 	name, value, joined := strings.Cut(args[0], "=")
 	for _, opt := range own {
@@ -65,7 +63,7 @@ func (o *Options) take(args []string) (int, error) {
 			return 2, nil
 		}
 	}
-	// There is no option of qsub that begins with two dashes.
+	// No option of qsub begins with two dashes.
 	if _, ok := submit.Lookup("-" + strings.TrimLeft(name, "-")); !ok {
 		var names []string
 		for _, opt := range own {

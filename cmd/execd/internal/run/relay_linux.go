@@ -8,22 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streams are the standard output and error of a job that did not send them
-// elsewhere.
+// streams are the standard output and error of a job that does not redirect them.
 //
-// The job of another user does not get ours themselves, but pipes that we read:
-// with a descriptor of our terminal it could read what is typed there, and with
-// one of our files rewrite what it finds in them; and a process that it has
-// handed the descriptor to could go on with that when the job has long ended.
+// A job of another user gets pipes that this process reads, and not this process's own streams.
+// With a descriptor of the terminal the job could read the caller's input, and with a descriptor of
+// a file it could change the file; a process to which the job has passed the descriptor could
+// continue after the job.
 type streams struct {
 	stdout, stderr *os.File
 	relays         []*relay
 }
 
-// relay copies one pipe to one of our streams.
+// relay copies one pipe to one stream of this process.
 type relay struct {
 	from, to *os.File
-	write    *os.File // end of the job
+	write    *os.File // the job's end
 	done     chan struct{}
 	err      error // of writing
 }
@@ -37,7 +36,7 @@ func (s *session) streams() (*streams, error) {
 		return nil, err
 	}
 	list := &streams{stdout: out.write, stderr: out.write, relays: []*relay{out}}
-	// Where both go to the same place they share a pipe, which keeps the order.
+	// If both streams have the same destination they share a pipe, which keeps the order.
 	if a, e := s.Stdout.Stat(); e == nil {
 		if b, e := s.Stderr.Stat(); e == nil && os.SameFile(a, b) {
 			return list, nil
@@ -57,10 +56,10 @@ func (s *session) newRelay(to *os.File) (*relay, error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("pipe2", err)
 	}
-	// Our end takes deadlines; that of the job has to block, as files do.
+	// This process's end uses deadlines; the job's end must block, like a file.
 	err := unix.SetNonblock(fds[0], true)
 	if err == nil {
-		// Jobs write to /dev/stderr, which opens the pipe again.
+		// Some jobs write to /dev/stderr, which opens the pipe again.
 		err = unix.Fchown(fds[1], int(s.owner.UID), int(s.owner.GID))
 	}
 	if err != nil {
@@ -76,8 +75,8 @@ func (s *session) newRelay(to *os.File) (*relay, error) {
 	return r, nil
 }
 
-// copy copies until the last writer has gone or finish sets a deadline. When
-// nobody reads our output any more, the job finds its pipe closed.
+// copy copies until the last writer has closed the pipe or finish sets a deadline. If writing to
+// this process's output fails, it closes the pipe.
 func (r *relay) copy() {
 	defer close(r.done)
 	buffer := make([]byte, 64<<10)
@@ -95,15 +94,15 @@ func (r *relay) copy() {
 	}
 }
 
-// started drops our copies of the ends that the job writes to.
+// started closes this process's copies of the ends that the job writes to.
 func (s *streams) started() {
 	for _, r := range s.relays {
 		r.write.Close()
 	}
 }
 
-// finish passes on what the job has written. A process that a prolog has left
-// may still have a pipe open; it is not waited for.
+// finish passes on the job's remaining output. It does not wait for a process that a prolog has
+// left running with an open pipe.
 func (s *streams) finish(session *session) {
 	for _, r := range s.relays {
 		r.write.Close()
@@ -119,7 +118,7 @@ func (s *streams) finish(session *session) {
 	}
 }
 
-// drain copies what is in the pipe now.
+// drain copies the present content of the pipe.
 func (r *relay) drain() error {
 	raw, err := r.from.SyscallConn()
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// record is the outcome of a job as --json has it: numbers as numbers, times in
-// seconds, sizes in bytes.
+// record is the outcome of a job in the format of --json: times in seconds, sizes in bytes.
 type record struct {
 	JobID      int          `json:"job_id"`
 	TaskID     int          `json:"task_id"` // 0 for a job that is not an array job
@@ -20,12 +19,12 @@ type record struct {
 	ExitStatus int          `json:"exit_status"`
 	Signal     int          `json:"signal"`
 	Reason     string       `json:"reason"`
-	Notice     string       `json:"notice,omitempty"` // that of job.Outcome
+	Notice     string       `json:"notice,omitempty"` // see job.Outcome
 	Limit      *limitRecord `json:"limit"`
 	Wallclock  float64      `json:"wallclock"`
 	Usage      usageRecord  `json:"usage"`
-	JobDir     string       `json:"job_dir"` // empty when it has been removed
-	Notes      []string     `json:"notes"`   // what is not enforced as it should be
+	JobDir     string       `json:"job_dir"` // empty if it was removed
+	Notes      []string     `json:"notes"`   // guarantees that are not fully enforced
 }
 
 type limitRecord struct {
@@ -34,7 +33,7 @@ type limitRecord struct {
 	Measured float64 `json:"measured"`
 }
 
-// usageRecord has the names of accounting(5).
+// usageRecord uses the names of accounting(5).
 type usageRecord struct {
 	Wallclock float64 `json:"ru_wallclock"`
 	Utime     float64 `json:"ru_utime"`
@@ -81,7 +80,7 @@ func newRecord(o *job.Outcome, dir string, notes ...string) record {
 	return r
 }
 
-// formatJSON returns the object of a job, or the array of an array job's tasks.
+// formatJSON returns an object for a job, or an array with the tasks of an array job.
 func formatJSON(records []record, array bool) ([]byte, error) {
 	var v any = records
 	if !array && len(records) == 1 {
@@ -102,13 +101,13 @@ func exitStatus(o *job.Outcome) int {
 	return ExitCannotRun
 }
 
-// notStarted returns the outcome of a job that could not even be prepared.
+// notStarted returns the outcome of a job that could not be prepared.
 func notStarted(id job.ID, err error) *job.Outcome {
 	f := job.FailureOf(job.FailedBeforeJob)
 	return &job.Outcome{ID: id, Failed: f.Code, FailedText: f.Text, Class: f.Class, Effect: f.Effect, Reason: err.Error()}
 }
 
-// summary says in a line what happened to a job.
+// summary describes the result of a job in one line.
 func summary(o *job.Outcome, name string, rerunnable bool) string {
 	text := ending(o, name, rerunnable)
 	if o.Notice != "" {
@@ -131,7 +130,7 @@ func ending(o *job.Outcome, name string, rerunnable bool) string {
 	}
 	used := ", after " + seconds(o.Usage.Wallclock) + " s with " + seconds(o.Usage.CPU) + " s of CPU and " + size(max(o.Usage.MaxVmem, o.Usage.MaxRSS)) + " of memory"
 	if o.Usage == (job.Usage{}) {
-		used = "" // nobody was left to measure it
+		used = "" // the usage could not be measured
 	}
 	switch {
 	case o.Limit != nil:
@@ -145,7 +144,7 @@ func ending(o *job.Outcome, name string, rerunnable bool) string {
 	}
 }
 
-// arraySummary says in a line what became of the tasks of an array job.
+// arraySummary describes the results of the tasks of an array job in one line.
 func arraySummary(number int, name string, tasks int, records []record) string {
 	good := 0
 	var bad []string
@@ -170,7 +169,7 @@ func arraySummary(number int, name string, tasks int, records []record) string {
 	return text
 }
 
-// aftermath describes what a master would do with the job and its queue now.
+// aftermath describes what a master would do with the job and its queue.
 func aftermath(o *job.Outcome, rerunnable bool) string {
 	var list []string
 	switch {

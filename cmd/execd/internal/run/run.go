@@ -25,15 +25,15 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Command is one call of execd run. The zero value of a field is not a default.
+// Command is one call of execd run. The caller must set every field.
 type Command struct {
 	Args                  []string // words after "execd run"
 	Stdin, Stdout, Stderr *os.File
-	Executable            string // path of execd itself: the shepherd lies beside it
+	Executable            string // path of execd itself; the shepherd is in the same directory
 }
 
-// Run carries the command out and returns the exit status. The error, if there
-// is one, has not been shown yet. With a *options.UsageError the status is options.ExitUsage.
+// Run runs the command and returns the exit status. A returned error has not been printed yet. With
+// a *options.UsageError the status is options.ExitUsage.
 func (c *Command) Run() (int, error) {
 	s := &session{Command: c}
 	err := s.prepare()
@@ -50,8 +50,8 @@ func (c *Command) Run() (int, error) {
 	return s.run()
 }
 
-// statusOf returns the exit status for a command that was not carried out: whether
-// it was said wrongly, or could not be done.
+// statusOf returns the exit status for a command that failed: for a usage error, or for any other
+// error.
 func statusOf(err error) int {
 	var usageError *options.UsageError
 	var syntax *submit.Error
@@ -67,21 +67,21 @@ type session struct {
 	*Command
 	own      Options
 	caller   *userdb.User // who runs the command
-	owner    *userdb.User // whose job it is
-	reader   reader       // of what the command names
+	owner    *userdb.User // the owner of the job
+	reader   reader       // reads the files that the command names
 	request  *submit.Request
 	order    *launch.Assignment
 	spool    string // path of the spool area
-	shepherd string // path of its executable
+	shepherd string // path of the shepherd's executable
 	warnings []*qconf.Error
-	noted    []string  // notes about jobs that have been said
-	began    time.Time // when the task was started
+	noted    []string  // notes about jobs that were already printed
+	began    time.Time // start time of the task
 	keyboard *keyboard
 	json     *jsonFile
 }
 
-// prepare reads everything that was said and checks it, before anything is
-// made. It returns options.ErrHelp when only that was asked for.
+// prepare reads and checks all input before it creates anything. It returns options.ErrHelp if only
+// help was requested.
 func (s *session) prepare() error {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *session) prepare() error {
 	if s.shepherd, err = launch.ShepherdFor(s.order.Config, s.shepherd); err != nil {
 		return err
 	}
-	// The number is not known yet, and no part of what can be wrong.
+	// The real number is unknown yet, and cannot cause an error.
 	_, err = s.order.Describe(job.ID{Job: 1}, jobdir.Area(s.spool), "")
 	return err
 }
@@ -116,7 +116,7 @@ func (s *session) understand(cwd string) error {
 	if len(s.Args) == 0 && terminal.Is(s.Stdin) {
 		return options.Usagef("no job script: name one, or pipe it to standard input")
 	}
-	// Our own options come first, so that the user is known when a file is read.
+	// The options of execd run come first: they name the user whose rights apply to files.
 	args, err := submit.TakeOwn(submit.Qsub, s.Args, s.own.take)
 	switch {
 	case errors.Is(err, options.ErrHelp):
@@ -133,7 +133,7 @@ func (s *session) understand(cwd string) error {
 	}
 	var textEnv []string
 	if s.reader.rights != nil {
-		textEnv = []string{} // the user's texts get nothing of root's environment
+		textEnv = []string{} // scripts of the user must not get root's environment
 	}
 	s.request, err = submit.Parse(submit.Input{
 		Args: args, RequestFiles: requests, ReadFile: s.reader.typed, ReadOptions: s.readOptions, ReadStdin: s.readStdin,
@@ -145,7 +145,7 @@ func (s *session) understand(cwd string) error {
 	return err
 }
 
-// readOptions reads a file of -@.
+// readOptions reads a file named by -@.
 func (s *session) readOptions(path string, nested bool) ([]byte, error) {
 	if nested {
 		return s.reader.nested(path)
@@ -153,7 +153,7 @@ func (s *session) readOptions(path string, nested bool) ([]byte, error) {
 	return s.reader.typed(path)
 }
 
-// findOwner finds whose job it is to be.
+// findOwner determines the owner of the job.
 func (s *session) findOwner() error {
 	s.owner = s.caller
 	if len(s.own.Devices) > 0 && os.Getuid() != 0 {
@@ -185,7 +185,7 @@ func (s *session) readStdin() ([]byte, error) {
 	return readAll(s.Stdin, "standard input")
 }
 
-// run runs the job, or the tasks of an array job one after another.
+// run runs the job, or the tasks of an array job one after the other.
 func (s *session) run() (int, error) {
 	s.notices()
 	var err error
@@ -220,7 +220,7 @@ func (s *session) run() (int, error) {
 	return status, errors.Join(err, s.json.write(records, s.request.Array != nil))
 }
 
-// sweep removes what is left of jobs whose execd run was killed.
+// sweep removes the files of jobs whose execd run was killed.
 func (s *session) sweep(spool *jobdir.Spool) {
 	swept, err := launch.Sweep(spool, s.order.Groups, userdb.System().User)
 	if err != nil {
@@ -234,10 +234,10 @@ func (s *session) sweep(spool *jobdir.Spool) {
 	}
 }
 
-// runTasks runs all tasks of a job and returns their outcomes, and the first
-// exit status that is not 0. The error says why there were no more.
+// runTasks runs all tasks of a job. It returns their outcomes, and the first exit status that is
+// not 0. The error says why it stopped early.
 func (s *session) runTasks(spool *jobdir.Spool, number int) (records []record, status int, err error) {
-	array := submit.Array{Step: 1} // of the one task 0
+	array := submit.Array{Step: 1} // a single task with number 0
 	if s.request.Array != nil {
 		array = *s.request.Array
 	}
@@ -275,7 +275,7 @@ func (s *session) runTasks(spool *jobdir.Spool, number int) (records []record, s
 	return records, status, nil
 }
 
-// runTask runs one task from its directory to its outcome.
+// runTask runs one task, from creating its directory to its outcome.
 func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 	j, err := launch.Prepare(spool, s.order, id)
 	if err != nil {
@@ -307,7 +307,7 @@ func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
 	return newRecord(outcome, dir, j.Notes...), exitStatus(outcome), nil
 }
 
-// note says what is to be known about the limits of a job; of an array job once.
+// note prints notes about the limits of a job; for an array job once.
 func (s *session) note(id job.ID, notes []string) {
 	for _, n := range notes {
 		if !slices.Contains(s.noted, n) {
@@ -321,11 +321,10 @@ func (s *session) mailer() *mail.Mailer {
 	return &mail.Mailer{Command: s.order.Config.Mailer, Users: s.order.Lookup}
 }
 
-// mail sends what -m asks for. Mail that cannot be sent is said and does not fail the
-// job.
+// mail sends the mail that -m requests. An error is printed and does not fail the job.
 func (s *session) mail(m mail.Message, wanted bool) {
 	mailer := s.mailer()
-	if !wanted || mailer.Check() != nil { // of which notices has told
+	if !wanted || mailer.Check() != nil { // notices has already reported this
 		return
 	}
 	if err := mailer.Send(context.Background(), s.owner, m); err != nil {
@@ -344,8 +343,7 @@ func (s *session) keeps(o *job.Outcome) bool {
 	return false
 }
 
-// notices says what was asked for and will not be done, and what is doubtful in
-// the configuration.
+// notices prints requests that have no effect, and doubtful settings of the configuration.
 func (s *session) notices() {
 	for _, w := range s.warnings {
 		s.complain(fmt.Errorf("warning: %w", w))
@@ -371,14 +369,14 @@ func terse(number int, a *submit.Array) string {
 // say prints a line for people.
 func (s *session) say(text string) { printer.Fprintf(s.Stderr, "execd: %s\n", text) }
 
-// complain prints an error, each line of it as say does.
+// complain prints an error, each of its lines like say.
 func (s *session) complain(err error) {
 	for _, line := range printer.ErrorLines(err) {
 		printer.Fprintf(s.Stderr, "execd: %s\n", printer.Trusted(line))
 	}
 }
 
-// show says what would run (-verify).
+// show prints what would run (-verify).
 func (s *session) show(w io.Writer) error {
 	d, err := s.order.Describe(job.ID{Job: 1}, jobdir.Area(s.spool), "")
 	if err != nil {

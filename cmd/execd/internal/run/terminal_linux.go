@@ -15,17 +15,16 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// keyboard handles the signals of a terminal: Ctrl-C ends the job as qdel does, Ctrl-Z suspends it.
+// keyboard handles the signals of a terminal: Ctrl-C deletes the job like qdel, Ctrl-Z suspends it.
 type keyboard struct {
 	signals   chan os.Signal
-	suspended bool // the job, by us
-	asked     int  // how often the end was asked for
-	destroyed bool // the shepherd of the current job, by us
+	suspended bool // this command has suspended the job
+	asked     int  // number of requests to end the job
+	destroyed bool // this command has killed the shepherd of the current job
 }
 
-// listen begins to receive signals. Those of a terminal that were ignored when
-// we were started stay so: nohup(1), and shells without job control, do it for
-// what runs in the background.
+// listen begins to receive signals. Terminal signals that were ignored when this process started
+// stay ignored: nohup(1), and shells without job control, ignore them for background processes.
 func listen() *keyboard {
 	t := &keyboard{signals: make(chan os.Signal, 8)}
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP} {
@@ -34,16 +33,16 @@ func listen() *keyboard {
 		}
 	}
 	signal.Notify(t.signals, unix.SIGTERM, unix.SIGCONT)
-	// A reader of our output who goes away must not end us before the job
-	// has been cleaned up behind. Not ignored, which the mailer would inherit.
+	// If the reader of the output exits, this process must not be killed before it has cleaned up
+	// the job. The signal is not ignored, because the mailer would inherit that.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	return t
 }
 
 func (t *keyboard) stop() { signal.Stop(t.signals) }
 
-// endRequested reports whether the end was asked for, also while no job was
-// there to be ended.
+// endRequested reports whether the end of the job was requested, even if no job was running at that
+// time.
 func (t *keyboard) endRequested() bool {
 	for {
 		select {
@@ -58,8 +57,8 @@ func (t *keyboard) endRequested() bool {
 	}
 }
 
-// supervise starts the shepherd of a job, waits for its end, and returns what
-// became of the job. The error says that it could not be started.
+// supervise starts the shepherd of a job, waits for its end, and returns the outcome of the job.
+// The error says that the shepherd could not be started.
 func (s *session) supervise(j *launch.Job) (*job.Outcome, error) {
 	out, err := s.streams()
 	if err != nil {
@@ -88,10 +87,10 @@ func (s *session) supervise(j *launch.Job) (*job.Outcome, error) {
 	}
 }
 
-// explainEnd puts into an outcome that the end was asked for.
+// explainEnd adds to an outcome that the end was requested.
 func explainEnd(j *launch.Job, o *job.Outcome, destroyed bool) {
 	if destroyed && !o.Ran && begun(j.Dir) {
-		// The shepherd was ended before it could write the usage.
+		// The shepherd was killed before it could write the usage.
 		o.Ran, o.Signal, o.ExitStatus = true, int(unix.SIGKILL), 128+int(unix.SIGKILL)
 	}
 	switch {
@@ -105,8 +104,8 @@ func explainEnd(j *launch.Job, o *job.Outcome, destroyed bool) {
 	}
 }
 
-// begun reports whether the job has begun. The shepherd writes the process id after the start, so
-// the job can run without it; right before the start it reserves room for the usage.
+// begun reports whether the job has begun. The shepherd writes the process ID after the start, so a
+// job without it may be running. Right before the start the shepherd reserves space for the usage.
 func begun(d *jobdir.Dir) bool {
 	if _, err := d.ReadNumber(jobdir.FileJobPID); err == nil {
 		return true
@@ -115,8 +114,7 @@ func begun(d *jobdir.Dir) bool {
 	return err == nil && reserved
 }
 
-// pass translates a signal of the terminal into what a master would ask of the
-// shepherd.
+// pass translates a terminal signal into the request that a master would send to the shepherd.
 func (s *session) pass(j *launch.Job, sig os.Signal) {
 	t := s.keyboard
 	var err error
@@ -124,8 +122,8 @@ func (s *session) pass(j *launch.Job, sig os.Signal) {
 	case unix.SIGTSTP:
 		err = s.suspend(j)
 	case unix.SIGCONT:
-		// Not when the job is to end: to the shepherd both are signals, and the
-		// kernel drops a SIGTSTP that has not been taken when a SIGCONT comes.
+		// Not if the job is being ended: the shepherd gets both requests as signals, and the kernel
+		// drops a pending SIGTSTP when a SIGCONT arrives.
 		if t.suspended && t.asked == 0 {
 			err = j.Resume()
 		}
@@ -138,8 +136,8 @@ func (s *session) pass(j *launch.Job, sig os.Signal) {
 	}
 }
 
-// end ends the job: first as qdel does, at a second request at once, and what
-// then is left of the site's procedures at a third.
+// end ends the job. The first request acts like qdel, the second kills the job at once, and the
+// third also kills the site's procedures.
 func (s *session) end(j *launch.Job) error {
 	t, d := s.keyboard, j.Description
 	if t.asked++; t.asked > 1 {
@@ -162,7 +160,7 @@ func (s *session) end(j *launch.Job) error {
 	return j.Terminate()
 }
 
-// suspend suspends the job and ourselves, until the shell resumes us.
+// suspend suspends the job and this process, until the shell resumes them.
 func (s *session) suspend(j *launch.Job) error {
 	switch {
 	case !canBeResumed():
@@ -181,8 +179,8 @@ func (s *session) suspend(j *launch.Job) error {
 	return unix.Kill(unix.Getpid(), unix.SIGSTOP)
 }
 
-// canBeResumed reports whether some shell watches our process group. Without
-// one the group is orphaned (setpgid(2)), and nobody would ever continue it.
+// canBeResumed reports whether a shell controls this process group. Otherwise the group is orphaned
+// (setpgid(2)), and nothing would ever resume it.
 func canBeResumed() bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -208,7 +206,7 @@ type processStat struct{ parent, group, session int }
 // statOf reads /proc/PID/stat (proc(5)).
 func statOf(pid int) (processStat, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	// The name is in parentheses and may hold anything, these included.
+	// The name is in parentheses and may contain any characters, including parentheses.
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if err != nil || len(f) < 4 {
 		return processStat{}, false

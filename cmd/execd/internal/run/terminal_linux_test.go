@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// TestExplainEnd: a job that ran is ended by a signal, also where its shepherd was killed after it had
-// started the job and before it could write the process id.
+// TestExplainEnd checks that the outcome of a job that ran names the signal, even if the shepherd
+// was killed after it had started the job and before it could write the process ID.
 func TestExplainEnd(t *testing.T) {
 	reserve := func(d *jobdir.Dir) error { return d.Reserve(jobdir.FileUsage, 100) }
 	for name, c := range map[string]struct {

@@ -18,32 +18,32 @@ import (
 
 const (
 	cycles = 3
-	// settle is how long the changed file must be quiet, and noticed how long a file
-	// system may take to tell of a change that is watched.
+	// settle is the time that the changed file must stay unchanged. noticed is the time that a file
+	// system may take to report a change of a watched file.
 	settle  = 100 * time.Millisecond
 	noticed = 15 * time.Second
-	// quiet is how long the check waits for something before it says so on a terminal.
+	// quiet is the time after which a waiting check reports this on a terminal.
 	quiet = 2 * time.Second
 )
 
-// checker runs one sensor.
+// checker checks one sensor.
 type checker struct {
 	path, user, host string
 	timeout          time.Duration
 	cluster          *qconf.Cluster // nil for none
-	watched          bool           // changes of the file
+	watched          bool           // changes of the file are watched
 	progress         io.Writer      // nil for none
 
 	sensor *external.Sensor
 	events chan external.Event
 	result Result
 	cycle  int
-	told   map[string]bool // findings about values, which repeat in every cycle
-	exited string          // how the last process ended
+	told   map[string]bool // findings about values, which would repeat in every cycle
+	exited string          // how the last process exited
 	killed bool
 }
 
-// run runs the sensor through its life.
+// run runs the sensor through all its states.
 func (c *checker) run() *Result {
 	c.told = map[string]bool{}
 	c.events = make(chan external.Event, 1000)
@@ -54,13 +54,13 @@ func (c *checker) run() *Result {
 	}
 	c.sensor = external.Start(external.Config{
 		Path: c.path, User: c.user, AsRoot: c.user == "root", Host: c.host, Timeout: c.timeout,
-		// It is not to be started again after a fault: that is the end of the check.
+		// Not restarted after a fault: the check ends there.
 		BackoffMin: time.Hour, BackoffMax: time.Hour,
 		Settle: settle, Watcher: watcher, Notify: func(e external.Event) { c.events <- e },
 	})
 	st := c.sensor.Status()
 	c.result.User = st.User
-	alive := c.report() // it is asked as it starts
+	alive := c.report() // a sensor gets a request when it starts
 	for range cycles - 1 {
 		if alive {
 			c.sensor.Ask()
@@ -82,16 +82,15 @@ func (c *checker) run() *Result {
 	return &c.result
 }
 
-// report waits for the report of the next cycle. It returns false when the sensor is not
-// there any more.
+// report waits for the report of the next cycle. It returns false if the sensor no longer runs.
 func (c *checker) report() bool {
 	c.cycle++
 	what := fmt.Sprintf("report %d, which may take %v", c.cycle, c.timeout)
 	return c.await(what, func(e external.Event) bool { return e.Kind == external.Reported && e.Asked }, longest+c.timeout)
 }
 
-// await takes events until the one that is wanted, which what names. It returns false when it
-// cannot come any more.
+// await reads events until the wanted one; what describes it in messages. It returns false if the
+// event can no longer come.
 func (c *checker) await(what string, wanted func(external.Event) bool, most time.Duration) bool {
 	timer, slow := time.NewTimer(most), time.NewTimer(quiet)
 	defer timer.Stop()
@@ -116,7 +115,7 @@ func (c *checker) await(what string, wanted func(external.Event) bool, most time
 	}
 }
 
-// note writes down what an event says.
+// note records the content of an event.
 func (c *checker) note(e external.Event) {
 	switch e.Kind {
 	case external.Reported:
@@ -147,7 +146,7 @@ func (c *checker) note(e external.Event) {
 
 func (c *checker) find(f Finding) { c.result.Findings = append(c.result.Findings, f) }
 
-// values compares the values of a report with what is configured.
+// values compares the values of a report with the configuration.
 func (c *checker) values(e external.Event) {
 	if e.Took > loadsensor.DefaultPatience {
 		c.find(Finding{
@@ -172,7 +171,7 @@ func (c *checker) values(e external.Event) {
 	}
 }
 
-// once finds something that would repeat in each cycle.
+// once records a finding that would repeat in each cycle.
 func (c *checker) once(f Finding) {
 	host, rest, _ := strings.Cut(f.Text, ":")
 	name, _, _ := strings.Cut(rest, ":")
@@ -205,7 +204,7 @@ func (c *checker) complex(v protocol.Value) (problem, expected string) {
 	return "", ""
 }
 
-// hostOf describes the error if the configuration does not know the host of a value.
+// hostOf describes the error if the configuration does not contain the host of a value.
 func (c *checker) hostOf(v protocol.Value) (problem, expected string) {
 	known := c.cluster.HostNames()
 	if len(known) == 0 || v.Host == protocol.GlobalHost || qconf.SameHost(v.Host, c.host) ||
@@ -215,7 +214,7 @@ func (c *checker) hostOf(v protocol.Value) (problem, expected string) {
 	return fmt.Sprintf("there is no host %q, so that the value is not used", v.Host), fmt.Sprintf("%q, %q or another host of the configuration", c.host, protocol.GlobalHost)
 }
 
-// change changes the file, and sees the sensor end and start again.
+// change changes the file, and waits until the sensor has stopped and restarted.
 func (c *checker) change() bool {
 	changed := func(e external.Event) bool { return e.Kind == external.Changed }
 	if err := os.Chtimes(c.path, time.Time{}, time.Now()); err != nil {
@@ -226,7 +225,7 @@ func (c *checker) change() bool {
 	began := time.Now()
 	if !c.watched || c.sensor.Status().Unwatched != "" || !c.await("the file system to tell of the change", changed, noticed) {
 		how = "seen with the next request, since the file system does not tell"
-		c.cycle++ // it may be answered before
+		c.cycle++ // the answer may come early
 		c.sensor.Ask()
 		if !c.await("the sensor to see the change", changed, longest) {
 			return false
@@ -236,10 +235,10 @@ func (c *checker) change() bool {
 		return false
 	}
 	c.result.Change = fmt.Sprintf("%s; the sensor %s and was started again, %.3f s in all", how, c.exited, time.Since(began).Seconds())
-	return c.report() // it is asked as it starts again: one more request would be one more report
+	return c.report() // it gets a request when it restarts; another request would cause another report
 }
 
-// quit ends the sensor.
+// quit stops the sensor.
 func (c *checker) quit(alive bool) {
 	c.killed = false
 	began := time.Now()

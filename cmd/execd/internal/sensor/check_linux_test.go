@@ -28,7 +28,7 @@ done
 
 var seconds = regexp.MustCompile(`[0-9]+\.[0-9]{3} s`)
 
-// check runs the command on a script, as whoever runs the tests.
+// check runs the command on a script, as the user who runs the tests.
 func check(t *testing.T, script string, options ...string) (status int, out, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "sensor")
@@ -49,7 +49,7 @@ func check(t *testing.T, script string, options ...string) (status int, out, pat
 
 func TestGoodSensor(t *testing.T) {
 	status, out, _ := check(t, fmt.Sprintf(good, `n=$((n+1)); echo $HOST:count:$n; echo complaint >&2`))
-	_, out, _ = strings.Cut(out, "\n") // names the file and the user
+	_, out, _ = strings.Cut(out, "\n") // the first line names the file and the user
 	want := `cycle 1: 1 value in N s
   n1:count:1
 cycle 2: 1 value in N s
@@ -71,7 +71,7 @@ standard error: complaint
 	}
 }
 
-// releasing opens a FIFO for the sensor once it is told something.
+// releasing opens a FIFO for the sensor when it receives a message.
 type releasing struct {
 	fifo string
 	said bytes.Buffer
@@ -86,7 +86,7 @@ func (r *releasing) Write(p []byte) (int, error) {
 	return r.said.Write(p)
 }
 
-// TestProgress: who looks at a slow sensor is told what the check waits for.
+// TestProgress checks that a user who waits for a slow sensor sees what the check is waiting for.
 func TestProgress(t *testing.T) {
 	dir := t.TempDir()
 	r := &releasing{fifo: filepath.Join(dir, "fifo")}
@@ -256,7 +256,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestExamples: what is shown as good is good.
+// TestExamples checks that the examples in the documentation are correct.
 func TestExamples(t *testing.T) {
 	paths, err := filepath.Glob("../../../../examples/sensors/*")
 	if err != nil || len(paths) == 0 {

@@ -17,8 +17,8 @@ import (
 // The exit statuses of the command.
 const (
 	ExitGood       = 0   // no errors; there may be warnings
-	ExitErrors     = 1   // the sensor does something wrong
-	ExitUnreadable = 2   // a configuration that cannot be read; also options.ExitUsage
+	ExitErrors     = 1   // the sensor has errors
+	ExitUnreadable = 2   // the configuration cannot be read; also options.ExitUsage
 	ExitCannotRun  = 125 // the sensor could not be started
 )
 
@@ -44,12 +44,12 @@ usage, 125 if the sensor could not be started.
 type Command struct {
 	Args   []string // words after "execd sensor"
 	Stdout io.Writer
-	// Progress is a terminal that is told what the check waits for; nil for none.
+	// Progress is a terminal on which the check prints what it waits for; nil for none.
 	Progress io.Writer
 }
 
-// Run carries the command out and returns the exit status. The error, if there is one,
-// has not been shown yet; what is wrong with the sensor has.
+// Run runs the command and returns the exit status. A returned error has not been printed yet;
+// errors of the sensor have.
 func (c *Command) Run() (int, error) {
 	var asJSON bool
 	var conf, user, host, timeoutText string
@@ -89,7 +89,8 @@ func (c *Command) Run() (int, error) {
 		if _, err := os.ReadDir(conf); err != nil {
 			return ExitUnreadable, fmt.Errorf("cannot read the configuration: %w", err)
 		}
-		// Nothing in it is run: whose files they are does not matter.
+		// The command runs nothing from the configuration, so the owners of its files do not
+		// matter.
 		if check.cluster, err = qconf.Load(os.DirFS(conf), qconf.Builtin(runtime.NumCPU())); err != nil {
 			return ExitUnreadable, fmt.Errorf("cannot read the configuration in %q: %w", conf, err)
 		}
@@ -107,5 +108,5 @@ func (c *Command) Run() (int, error) {
 	return result.Status, nil
 }
 
-// longest is how long anything may take that the sensor's own deadlines do not bound.
+// longest is the timeout for everything that the sensor's own timeouts do not limit.
 const longest = time.Minute

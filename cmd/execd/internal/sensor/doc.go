@@ -1,4 +1,4 @@
-// Package sensor is the command execd sensor: for those who write load sensors. It runs
-// one as the agent does, through its whole life, and says what was understood and what
-// was wrong. How sensors are run, package loadsensor/external knows.
+// Package sensor is the command execd sensor, for authors of load sensors. It runs a sensor like
+// the agent, through all its states, and prints the values and errors. Package loadsensor/external
+// runs the sensor.
 package sensor

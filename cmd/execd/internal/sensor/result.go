@@ -9,20 +9,20 @@ import (
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
 
-// Severity is how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 // The severities.
 const (
-	Error   Severity = "error"   // something is lost by it
-	Warning Severity = "warning" // it works here, and may not elsewhere or not as meant
+	Error   Severity = "error"   // some data is lost
+	Warning Severity = "warning" // works here, but may fail elsewhere or have another effect than intended
 )
 
-// Finding is something that is wrong.
+// Finding is an error or a warning.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	Cycle    int      `json:"cycle,omitempty"` // 0 if it is not about a report
-	Line     int      `json:"line,omitempty"`  // of the output of the process, the first is 1
+	Cycle    int      `json:"cycle,omitempty"` // 0 if it does not concern a report
+	Line     int      `json:"line,omitempty"`  // of the output of the process, from 1
 	Text     string   `json:"text,omitempty"`  // the line
 	Problem  string   `json:"problem"`
 	Expected string   `json:"expected,omitempty"`
@@ -42,7 +42,7 @@ func (f Finding) String() string {
 
 // Cycle is one request and its answer.
 type Cycle struct {
-	Number  int              `json:"number"`  // 0 of a report that was not asked for
+	Number  int              `json:"number"`  // 0 for a report without a request
 	Seconds float64          `json:"seconds"` // from the request to the end of the report
 	Values  []protocol.Value `json:"values"`
 }
@@ -54,10 +54,10 @@ type Result struct {
 	Host     string    `json:"host"`
 	Status   int       `json:"status"` // the exit status
 	Cycles   []Cycle   `json:"cycles"`
-	Change   string    `json:"change,omitempty"` // what came of the change of the file
-	Quit     string    `json:"quit,omitempty"`   // how it ended
+	Change   string    `json:"change,omitempty"` // result of the change of the file
+	Quit     string    `json:"quit,omitempty"`   // how the sensor exited
 	Findings []Finding `json:"findings"`
-	Stderr   []string  `json:"stderr,omitempty"` // what it wrote to standard error
+	Stderr   []string  `json:"stderr,omitempty"` // its output on standard error
 }
 
 func (r *Result) count(s Severity) int {

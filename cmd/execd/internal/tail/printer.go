@@ -20,17 +20,17 @@ type outputPrinter struct {
 	lines   int
 	headers bool // a line with the number of the task precedes its output
 
-	task    int // of the last output
+	task    int // task of the last output
 	begun   bool
-	midline bool           // the last output has no line break at its end
-	held    map[int][]byte // by task: what is not printed yet, as it is not complete
+	midline bool           // the last output does not end with a line break
+	held    map[int][]byte // by task: incomplete output that is not printed yet
 }
 
 func newPrinter(to io.Writer, q request) *outputPrinter {
 	return &outputPrinter{to: to, raw: q.raw, lines: q.lines, held: map[int][]byte{}}
 }
 
-// longestLine is how much of a line of a task is kept until the line is complete.
+// longestLine is the maximum size of an incomplete line that is kept, in bytes.
 const longestLine = 16 << 10
 
 // end prints the last lines of a file.
@@ -76,7 +76,7 @@ func (p *outputPrinter) write(task int, text []byte) error {
 	return p.put(task, text[:n])
 }
 
-// flush prints what write has kept of the output of a task.
+// flush prints the output of a task that write has kept.
 func (p *outputPrinter) flush(task int) error {
 	text := p.held[task]
 	delete(p.held, task)
@@ -105,7 +105,7 @@ func (p *outputPrinter) put(task int, text []byte) error {
 	return err
 }
 
-// incomplete returns the number of bytes at the end of a text that begin a character and do not complete it.
+// incomplete returns the length of an incomplete character at the end of a text, in bytes.
 func incomplete(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if c := text[len(text)-n]; utf8.RuneStart(c) {

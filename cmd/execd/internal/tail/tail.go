@@ -1,8 +1,8 @@
 // Package tail is the command execd tail: it shows the end of a job's output, and follows the output
 // until the job has finished.
 //
-// The command reads output files with the rights of the caller, and makes what jobs have written harmless
-// for terminals.
+// The command reads output files with the rights of the caller, and escapes control characters in
+// the output of jobs.
 //
 // Other projects should not import this package: it may change at any time.
 package tail
@@ -61,7 +61,7 @@ type Command struct {
 	Terminal       bool // standard error is a terminal
 }
 
-// request is the request of the command line.
+// request holds the options of the command line.
 type request struct {
 	job, task int // task is 0 for all
 	stream    int // 0 for standard output, 1 for standard error
@@ -70,7 +70,7 @@ type request struct {
 	find      *output.Finder
 }
 
-// Bounds on what is read to find the first lines, and on the running tasks of an array job whose output the
+// Limits for finding the first lines, and for the running tasks of an array job whose output the
 // command shows without --follow.
 const (
 	firstBytes = 1 << 20
@@ -78,7 +78,7 @@ const (
 	mostTasks  = 20
 )
 
-// Run carries the command out and returns the exit status. An error has not been printed yet.
+// Run runs the command and returns the exit status. A returned error has not been printed yet.
 func (c *Command) Run(ctx context.Context) (int, error) {
 	q, follow, err := c.parse()
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *Command) parse() (q request, follow bool, err error) {
 	return q, follow, nil
 }
 
-// look returns the daemon's view of a job; nil if it does not know the job.
+// look returns the daemon's data of a job; nil if the daemon does not know the job.
 func look(ctx context.Context, session *qclient.Session, job int) (*qstat.JobDetail, error) {
 	d, err := session.View(ctx, "qstat", "-j", strconv.Itoa(job))
 	switch {
@@ -223,7 +223,7 @@ func (q *request) perTask(d *qstat.JobDetail) bool {
 	return err == nil && err2 == nil && one != two
 }
 
-// showNow shows the end of the output of a job that is running or pending.
+// showNow prints the end of the output of a running or pending job.
 func showNow(d *qstat.JobDetail, q request, p *outputPrinter) error {
 	tasks := []int{q.task}
 	if q.perTask(d) {
@@ -247,7 +247,7 @@ func showNow(d *qstat.JobDetail, q request, p *outputPrinter) error {
 	return nil
 }
 
-// running returns the tasks of a job that are running.
+// running returns the running tasks of a job.
 func running(d *qstat.JobDetail) (tasks []int) {
 	for _, t := range d.Details {
 		if t.Running {
@@ -257,7 +257,7 @@ func running(d *qstat.JobDetail) (tasks []int) {
 	return tasks
 }
 
-// finished shows the end of the output of a job that the daemon does not know any more.
+// finished prints the end of the output of a job that the daemon no longer knows.
 func (c *Command) finished(ctx context.Context, session *qclient.Session, q request, p *outputPrinter, follow bool) (int, error) {
 	name, err := session.Places(ctx)
 	if err != nil {
@@ -300,7 +300,7 @@ func (c *Command) finished(ctx context.Context, session *qclient.Session, q requ
 	return c.status(q, ends, true), nil
 }
 
-// chosen returns the records of the wanted task; all of them if no task is named.
+// chosen returns the records of the wanted task, or all records without one.
 func chosen(ends []*accounting.Record, task int) (some []*accounting.Record) {
 	for _, r := range ends {
 		if task == 0 || r.Task == task {
@@ -310,8 +310,8 @@ func chosen(ends []*accounting.Record, task int) (some []*accounting.Record) {
 	return some
 }
 
-// status returns the exit status for a job that has finished, and prints how it ended if it failed, or on a
-// terminal.
+// status returns the exit status for a finished job. If the job failed, or on a terminal, it prints
+// how the job ended.
 func (c *Command) status(q request, ends []*accounting.Record, known bool) int {
 	if q.task > 0 && len(ends) == 1 {
 		r := *ends[0]
@@ -325,7 +325,7 @@ func (c *Command) status(q request, ends []*accounting.Record, known bool) int {
 	return status
 }
 
-// String returns the job as it was typed.
+// String returns the job as the user typed it.
 func (q request) String() string {
 	if q.task > 0 {
 		return fmt.Sprintf("%d.%d", q.job, q.task)

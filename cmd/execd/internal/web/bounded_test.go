@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Somebody who promises a body and sends none is not waited for.
+// The server does not wait for a client that announces a body and sends none.
 func TestBodyThatDoesNotCome(t *testing.T) {
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	server := httptest.NewServer(bounded(refuse, 10*time.Millisecond, time.Minute))

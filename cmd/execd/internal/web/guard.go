@@ -12,31 +12,31 @@ import (
 	"sync"
 )
 
-// guard keeps all others away from the pages of the caller:
+// guard keeps other users and web sites away from the caller's pages:
 //
 //   - Other users of the host reach the port, but have neither the token nor the cookie. The token is
-//     in the link that the command prints, and works once. The cookie is not for scripts, and the browser
+//     in the link that the command prints, and works once. Scripts cannot read the cookie, and the browser
 //     does not send it with requests that other sites cause.
-//   - Browsers send cookies to all ports of a host. The link therefore names a host of its own,
-//     RANDOM.localhost, which browsers resolve to the loopback interface (RFC 6761, section 6.3): a server
+//   - Browsers send cookies to all ports of a host. The link therefore contains a unique host name,
+//     RANDOM.localhost, which browsers resolve to the loopback interface (RFC 6761, section 6.3). A server
 //     of another user on another port of 127.0.0.1 does not get the cookie.
-//   - A web site whose name suddenly resolves to 127.0.0.1 (DNS rebinding) is refused by the name in
-//     its requests (Host).
-//   - A web site that has the browser of the caller send a form is refused by the origin of the
+//   - A web site that changes the address of its name to 127.0.0.1 (DNS rebinding) is refused because
+//     of the name in its requests (Host).
+//   - A web site that makes the caller's browser send a form is refused because of the origin of the
 //     request, and by a token in each form.
 type guard struct {
-	hosts  []string // names with the port; the first is that of the links
+	hosts  []string // names with the port; the first one is used in links
 	cookie string   // name of the cookie
 	csrf   string   // token in each form
 	origin *http.CrossOriginProtection
-	opened func(link string) // told the next link when a link was used; may be nil
+	opened func(link string) // called with the next link when a link was used; may be nil
 
 	mu       sync.Mutex
 	token    string            // works once
 	sessions map[[32]byte]bool // hashes of the cookies of browsers
 }
 
-// maxSessions is the largest number of browsers.
+// maxSessions is the maximum number of browsers.
 const maxSessions = 64
 
 func newGuard(port int) *guard {
@@ -56,14 +56,14 @@ func newGuard(port int) *guard {
 // openPath is the path of the links.
 const openPath = "/open"
 
-// link returns the link that works now.
+// link returns the link that is valid now.
 func (g *guard) link() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return "http://" + g.hosts[0] + openPath + "?token=" + g.token
 }
 
-// enter takes a token and returns a cookie for it. ok is false if the token is wrong or was used.
+// enter exchanges a token for a cookie. ok is false if the token is wrong or was used before.
 func (g *guard) enter(token string) (value string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,7 +76,7 @@ func (g *guard) enter(token string) (value string, ok bool) {
 	return value, true
 }
 
-// known reports whether a request has the cookie of a browser that entered.
+// known reports whether a request has the cookie of a browser that has entered.
 func (g *guard) known(r *http.Request) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -88,11 +88,12 @@ func (g *guard) known(r *http.Request) bool {
 	return false
 }
 
-// policy lets a page load nothing but its own style and script, and send forms nowhere else.
+// policy allows a page to load only its own style and script, and to send forms only to this
+// server.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// wrap returns a handler that lets through requests of the caller's browsers alone. deny answers all
+// wrap returns a handler that passes on only requests of the caller's browsers. deny answers all
 // others.
 func (g *guard) wrap(next http.Handler, deny func(w http.ResponseWriter, status int, text string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,18 +125,18 @@ func (g *guard) wrap(next http.Handler, deny func(w http.ResponseWriter, status 
 	})
 }
 
-// maxForm is the size of the largest form, in bytes.
+// maxForm is the maximum size of a form, in bytes.
 const maxForm = 16 << 10
 
-// form reports whether a form has the token of the pages.
+// form reports whether a form contains the token of the pages.
 func (g *guard) form(w http.ResponseWriter, r *http.Request) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	return subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(g.csrf)) == 1
 }
 
-// open gives a browser its cookie. The page leads to the overview by itself: a redirection would
-// count as part of the request of the site that has the link, such as a terminal in a browser, and
-// the cookie would be missing from it (SameSite=Strict).
+// open gives a browser its cookie. The page then loads the overview by itself. A redirect would
+// count as part of the request of the site that contains the link, such as a terminal in a browser,
+// and would lack the cookie (SameSite=Strict).
 func (g *guard) open(w http.ResponseWriter, r *http.Request, deny func(http.ResponseWriter, int, string)) {
 	value, ok := g.enter(r.URL.Query().Get("token"))
 	if !ok {

@@ -28,13 +28,13 @@ type jobPage struct {
 	ID      int
 	Name    string
 	Owner   string
-	Known   bool // to the daemon; otherwise there are records alone
+	Known   bool // known to the daemon; otherwise there are only records
 	Detail  *qstat.JobDetail
 	States  []string
 	Line    *timeLine
 	Meters  []meter
 	Steps   []step
-	More    int // steps that are not shown
+	More    int // number of steps that are not shown
 	Mine    bool
 	Actions []action
 	Output  *jobOutput
@@ -42,10 +42,10 @@ type jobPage struct {
 	Advice  string
 }
 
-// action is a button.
+// action is a button on the page.
 type action struct {
 	Name, Label string
-	Confirm     bool // a second press is needed
+	Confirm     bool // requires a second press
 }
 
 // step is a task of a job, or one of its runs.
@@ -54,21 +54,21 @@ type step struct {
 	State          string
 	Started, Ended int64
 	Where          string
-	How            string // how it ended
+	How            string // how the run ended
 	Bad            bool
 }
 
 // meter compares usage with a limit.
 type meter struct {
 	Name, Text string
-	Part       float64 // 0 to 1; less than 0 without a limit
+	Part       float64 // 0 to 1; negative without a limit
 }
 
 // jobOutput is the end of the output of a job.
 type jobOutput struct {
 	Path, Problem string
 	Text          string
-	Earlier       bool // there is more before it
+	Earlier       bool // there is more output before this
 	Tasks         []tab
 	Streams       []tab
 }
@@ -95,7 +95,7 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 	}
 	var tasks *qstat.Job
 	if p.Known {
-		// qstat -j has no states.
+		// qstat -j does not show states.
 		list, err := s.ask(ctx, "qstat", "-u", "*")
 		if err != nil {
 			return nil, err
@@ -136,11 +136,11 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 	return p, nil
 }
 
-// history is a summary of the accounting records of a job. An array job may have 75,000 of them:
+// history is a summary of the accounting records of a job. An array job may have 75,000 of them, so
 // only the last ones are kept.
 type history struct {
 	size      int64 // of the file that was read
-	runs      int   // number of records, without those of tasks of a parallel job
+	runs      int   // number of records, excluding tasks of a parallel job
 	used      accounting.Efficiency
 	submitted time.Time            // of the first record; zero if unknown
 	last      []*accounting.Record // at most stepsMost, the oldest first
@@ -165,8 +165,8 @@ func (h *history) add(r *accounting.Record) {
 // historiesMost is the number of jobs whose history is kept in memory.
 const historiesMost = 32
 
-// history returns the history of a job, which must not be changed. It reads the file again only if the
-// file has changed.
+// history returns the history of a job, which the caller must not change. It reads the file only if
+// the file has changed.
 func (s *source) history(ctx context.Context, number int) (*history, error) {
 	name, err := s.session.Places(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *source) history(ctx context.Context, number int) (*history, error) {
 	}
 	file, err := records.Open(name)
 	if err != nil {
-		return &history{}, nil // the daemon keeps no records, or not for everybody
+		return &history{}, nil // there are no records, or not everybody may read them
 	}
 	defer file.Close()
 	h := &history{size: -1}
@@ -211,7 +211,7 @@ func (s *source) manager(ctx context.Context, user string) bool {
 	return err == nil && slices.Contains(strings.Fields(a.Stdout), user)
 }
 
-// steps lists the finished runs and the tasks that are running.
+// steps lists the finished runs and the running tasks.
 func (p *jobPage) steps(tasks *qstat.Job, past *history) {
 	var list []step
 	for _, r := range past.last {
@@ -249,7 +249,8 @@ func (p *jobPage) steps(tasks *qstat.Job, past *history) {
 	p.More = past.runs - len(past.last) + len(list) - len(p.Steps)
 }
 
-// meters compares the usage of a running job with its limits, for the task that is nearest to each.
+// meters compares the usage of a running job with its limits. For each limit it uses the task that
+// is closest to it.
 func meters(d *qstat.JobDetail, tasks *qstat.Job, now time.Time) []meter {
 	if tasks == nil {
 		return nil
@@ -308,7 +309,7 @@ func meters(d *qstat.JobDetail, tasks *qstat.Job, now time.Time) []meter {
 	return append(list, mem)
 }
 
-// possible returns the actions that suit the states of a job.
+// possible returns the actions that the states of a job allow.
 func possible(tasks *qstat.Job) []action {
 	if tasks == nil {
 		return nil
@@ -350,8 +351,8 @@ func possible(tasks *qstat.Job) []action {
 	return append(list, action{"delete", "Delete", true})
 }
 
-// readOutput reads the end of an output file of the caller's job, with the rights of the caller: of a job that
-// the daemon knows as its request says, otherwise as its records say.
+// readOutput reads the end of an output file of the caller's job, with the rights of the caller.
+// The path comes from the request of a job that the daemon knows, otherwise from its records.
 func readOutput(p *jobPage, past *history, query url.Values) *jobOutput {
 	number := func(name string) int {
 		n, _ := strconv.Atoi(query.Get(name))
@@ -414,8 +415,8 @@ func readOutput(p *jobPage, past *history, query url.Values) *jobOutput {
 	return o
 }
 
-// outputTasks returns the tasks of an array job whose output the page offers: those that have started, or the
-// last ones of a finished job.
+// outputTasks returns the tasks of an array job whose output the page offers: those that have
+// started, or the last ones of a finished job.
 func outputTasks(p *jobPage, past *history) (tasks []int) {
 	if p.Known {
 		if len(p.Detail.TaskIDs) > 0 {

@@ -10,20 +10,22 @@ import (
 )
 
 const (
-	// period is the pause between two looks at the same page, at least; a look that takes long makes
-	// it longer (share), so that open pages never need more than a part of the daemon's time.
+	// period is the minimum interval at which a page is rendered again. If rendering takes long the
+	// interval grows (share), so that open pages use only a part of the daemon's time.
 	period = 2 * time.Second
 	share  = 10
-	// sendTime is the longest time that a browser may take for an event. After it, the stream ends.
+	// sendTime is the maximum time that a browser may take to receive an event. After that the
+	// stream ends.
 	sendTime = 20 * time.Second
-	// silence is the longest time without an event; then a comment shows that the stream is alive.
+	// silence is the maximum time without an event. After that a comment shows that the stream is
+	// alive.
 	silence = 15 * time.Second
-	// maxStreams is the largest number of open streams. Browsers ask again later.
+	// maxStreams is the maximum number of open streams. Browsers try again later.
 	maxStreams = 2048
 )
 
-// hub sends pages to browsers whenever they change (server-sent events). Each page is rendered once,
-// however many browsers show it, and only while one does.
+// hub sends pages to browsers when they change (server-sent events). Each page is rendered once for
+// all browsers that show it, and only while one does.
 type hub struct {
 	ctx     context.Context
 	render  func(ctx context.Context, of string) []byte
@@ -34,7 +36,7 @@ type hub struct {
 	topics  map[string]*topic
 }
 
-// topic is one page that is shown.
+// topic is a page that at least one browser shows.
 type topic struct {
 	readers map[chan []byte]bool
 	last    []byte
@@ -45,7 +47,7 @@ func newHub(ctx context.Context, render func(ctx context.Context, of string) []b
 	return &hub{ctx: ctx, render: render, topics: map[string]*topic{}}
 }
 
-// wait returns when no page is rendered any more, after the context has ended.
+// wait waits, after the context is done, until no page is being rendered.
 func (h *hub) wait() { h.running.Wait() }
 
 // join adds a reader of a page; ok is false if there are too many.
@@ -83,7 +85,7 @@ func (h *hub) leave(of string, news chan []byte) {
 	}
 }
 
-// follow looks at a page until nobody shows it.
+// follow renders a page repeatedly until no browser shows it.
 func (h *hub) follow(ctx context.Context, of string, t *topic) {
 	for ctx.Err() == nil {
 		begin := time.Now()
@@ -93,7 +95,7 @@ func (h *hub) follow(ctx context.Context, of string, t *topic) {
 		if ctx.Err() == nil && !bytes.Equal(text, t.last) {
 			t.last = text
 			for news := range t.readers {
-				select { // a reader that is behind gets the newest
+				select { // a slow reader gets the newest content
 				case <-news:
 				default:
 				}
@@ -108,7 +110,8 @@ func (h *hub) follow(ctx context.Context, of string, t *topic) {
 	}
 }
 
-// serve sends the content of the page in the parameter of as events, until the browser leaves.
+// serve sends the content of the page named by the parameter "of" as events, until the browser
+// disconnects.
 func (h *hub) serve(w http.ResponseWriter, r *http.Request) {
 	of := r.URL.Query().Get("of")
 	if !strings.HasPrefix(of, "/") || len(of) > 1000 {

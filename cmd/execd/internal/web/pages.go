@@ -13,20 +13,20 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// overview is the first page.
+// overview is the data of the first page.
 type overview struct {
 	Hosts            []host
 	Queues           []qstat.QueueInstance
-	Running, Pending int // tasks
-	Held, Failed     int // pending tasks that are on hold or in error state
+	Running, Pending int // number of tasks
+	Held, Failed     int // number of pending tasks on hold or in error state
 	Used, Slots      int
 }
 
 // host is an execution host.
 type host struct {
 	qstat.Host
-	Used, Slots int    // of the instance that uses most, as instances share the host
-	GPUs        string // free ones; empty for a host without
+	Used, Slots int    // of the instance with the largest usage, since instances share the host
+	GPUs        string // free GPUs; empty for a host without GPUs
 }
 
 func (s *source) overview(ctx context.Context) (*overview, error) {
@@ -80,7 +80,7 @@ func (s *source) overview(ctx context.Context) (*overview, error) {
 	return o, nil
 }
 
-// jobs is the list of jobs.
+// jobs is the data of the list of jobs.
 type jobs struct {
 	Show           string // running, pending, finished, or empty for running and pending
 	Mine           bool
@@ -97,7 +97,7 @@ type tab struct {
 	Here       bool
 }
 
-// pageSize is the number of jobs on a page.
+// pageSize is the number of jobs per page.
 const pageSize = 100
 
 func (s *source) jobs(ctx context.Context, user string, query url.Values) (*jobs, error) {
@@ -157,7 +157,7 @@ func (s *source) jobs(ctx context.Context, user string, query url.Values) (*jobs
 	return l, err
 }
 
-// hostPage is the page of a host.
+// hostPage is the data of the page of a host.
 type hostPage struct {
 	Host   qstat.Host
 	Values []sensor
@@ -189,9 +189,9 @@ func (s *source) host(ctx context.Context, name string) (*hostPage, error) {
 	return p, nil
 }
 
-// shares is the share tree.
+// shares is the data of the share tree.
 type shares struct {
-	None  string // why there is none
+	None  string // why there is no tree
 	Nodes []node
 }
 
@@ -224,12 +224,12 @@ func (s *source) shares(ctx context.Context) (*shares, error) {
 	return p, nil
 }
 
-// quotas are the resource quotas that apply to the caller.
+// quotas holds the resource quotas that apply to the caller.
 type quotas struct{ Rows []quotaRow }
 
 type quotaRow struct {
 	qstat.QuotaRow
-	Part float64 // used, of the limit; less than 0 if that is not a number
+	Part float64 // usage divided by the limit; negative if the limit is not a number
 }
 
 func (s *source) quotas(ctx context.Context) (*quotas, error) {

@@ -30,19 +30,19 @@ type server struct {
 	live  *hub
 
 	mu      sync.Mutex
-	answers []answer // of the last actions, for the page that follows each of them
+	answers []answer // of the last actions, for the next page
 }
 
-// answer is the answer of a command about an action.
+// answer is the output of the command of an action.
 type answer struct {
 	key, text string
 	bad       bool
 }
 
-// maxAnswers is how many answers are kept: each is shown once, right after its action.
+// maxAnswers is the maximum number of answers kept. Each is shown once, right after its action.
 const maxAnswers = 16
 
-// newServer returns a server whose streams end with ctx.
+// newServer returns a server. Its streams end when ctx is done.
 func newServer(ctx context.Context, session *qclient.Session, g *guard, user string) *server {
 	s := &server{data: newSource(session), guard: g, user: user}
 	s.pages = template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html"))
@@ -62,13 +62,13 @@ type page struct {
 	Status   int
 	Title    string
 	Template string // of the content
-	Path     string // of the page with its query
+	Path     string // path of the page with its query
 	User     string
 	CSRF     string
 	Now      time.Time
-	Live     bool   // the page changes by itself
+	Live     bool   // the page is updated automatically
 	Problem  string // why there is no content
-	Answer   string // what the command of an action said
+	Answer   string // output of the command of an action
 	Bad      bool   // the action failed
 	Body     any
 }
@@ -85,7 +85,7 @@ func (s *server) handler() http.Handler {
 	})
 	files := http.NewServeMux()
 	files.Handle("/", s.guard.wrap(mux, s.plain))
-	// Files of the project have nothing of the user in them, and the page for strangers needs the style.
+	// Files of the project contain no data of the user, and the page for strangers needs the style.
 	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		files.HandleFunc("GET /"+name, func(w http.ResponseWriter, _ *http.Request) {
 			text, _ := assets.ReadFile("assets/" + name)
@@ -99,7 +99,7 @@ func (s *server) handler() http.Handler {
 	return files
 }
 
-// plain answers with a page that has a sentence alone.
+// plain answers with a page that contains only a sentence.
 func (s *server) plain(w http.ResponseWriter, status int, text string) {
 	p := &page{Status: status, Title: http.StatusText(status), Template: "plain", Problem: text}
 	if status == http.StatusOK {
@@ -141,7 +141,7 @@ func (s *server) render(p *page, name string) ([]byte, error) {
 // build returns the page of a URL.
 func (s *server) build(ctx context.Context, u *url.URL) *page {
 	query := u.Query()
-	query.Del("said") // it is shown once
+	query.Del("said") // it is shown only once
 	p := &page{Status: http.StatusOK, Path: u.Path, User: s.user, CSRF: s.guard.csrf, Now: time.Now(), Live: true}
 	if len(query) > 0 {
 		p.Path += "?" + query.Encode()
@@ -187,14 +187,14 @@ func (s *server) build(ctx context.Context, u *url.URL) *page {
 	return p
 }
 
-// actions are the commands of the buttons on the page of a job.
+// actions lists the commands of the buttons on the page of a job.
 var actions = map[string][]string{
 	"delete": {"qdel"}, "hold": {"qhold"}, "release": {"qrls"}, "requeue": {"qmod", "-rj"},
 	"suspend": {"qmod", "-sj"}, "resume": {"qmod", "-usj"}, "clear": {"qmod", "-cj"},
 }
 
-// act carries out an action on a job, as the command of Grid Engine does, and leads to the page of
-// the job, which shows what the command said.
+// act runs the Grid Engine command for an action on a job, and redirects to the job's page, which
+// shows the output.
 func (s *server) act(w http.ResponseWriter, r *http.Request) {
 	command := actions[r.PathValue("action")]
 	number, err := strconv.ParseUint(r.PathValue("job"), 10, 31)

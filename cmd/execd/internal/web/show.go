@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// functions are the functions of the templates. Text that users chose passes through text, which
-// makes control characters visible; the templates escape the rest.
+// functions are the template functions. Text chosen by users passes through the function text,
+// which makes control characters visible; the templates escape everything else.
 var functions = template.FuncMap{
 	"text":     printable.String,
 	"size":     func(v any) string { return size(number(v)) },
@@ -33,7 +33,7 @@ var functions = template.FuncMap{
 	"states":   instanceStates,
 }
 
-// measure is a bar.
+// measure is a bar of a meter.
 type measure struct {
 	Value, Part float64
 	Text        string
@@ -62,7 +62,7 @@ func number(v any) float64 {
 	return 0
 }
 
-// part returns a as a part of b, 0 if b is 0.
+// part returns a divided by b, 0 if b is 0.
 func part(a, b any) float64 {
 	if number(b) <= 0 {
 		return 0
@@ -72,7 +72,7 @@ func part(a, b any) float64 {
 
 func percent(p float64) string { return strconv.FormatFloat(p*100, 'f', 0, 64) + " %" }
 
-// size prints bytes.
+// size formats a number of bytes.
 func size(bytes float64) string {
 	units, i := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}, 0
 	for bytes >= 1024 && i < len(units)-1 {
@@ -85,7 +85,7 @@ func size(bytes float64) string {
 	return strconv.FormatFloat(bytes, 'f', digits, 64) + " " + units[i]
 }
 
-// clock prints a time of today as 15:04:05, all others with the date.
+// clock formats a time of today as 15:04:05, and any other time with its date.
 func clock(at int64, now time.Time) string {
 	t := time.Unix(at, 0)
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -94,7 +94,7 @@ func clock(at int64, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// ago prints how long ago a time was, in one unit.
+// ago formats the time since at, in one unit.
 func ago(at int64, now time.Time) string {
 	s := now.Unix() - at
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// source provides the data of the pages. Several pages that need the same view of the daemon within
-// a short time share it.
+// source provides the data of the pages. Pages that need the same data within a short time share
+// one answer of the daemon.
 type source struct {
 	session *qclient.Session
 
@@ -20,22 +20,22 @@ type source struct {
 	histories map[int]*history // by job
 }
 
-// view is the output of a command; it may not have arrived yet.
+// view is the output of a command, which may not have arrived yet.
 type view struct {
-	until time.Time // when it is too old; zero if it is on its way
+	until time.Time // time at which it expires; zero if it has not arrived
 	ready chan struct{}
 	doc   *qstat.Document
 	err   error
 }
 
-// fresh is how long a view is shown again, at least.
+// fresh is the minimum time for which a view is reused.
 const fresh = time.Second
 
 func newSource(session *qclient.Session) *source {
 	return &source{session: session, views: map[string]*view{}, histories: map[int]*history{}}
 }
 
-// ask returns the output of a command as JSON. The document is shared: callers must not change it.
+// ask returns the JSON output of a command. The document is shared: callers must not change it.
 func (s *source) ask(ctx context.Context, command ...string) (*qstat.Document, error) {
 	key := strings.Join(command, "\x00")
 	s.mu.Lock()
@@ -48,7 +48,7 @@ func (s *source) ask(ctx context.Context, command ...string) (*qstat.Document, e
 		}
 		v = &view{ready: make(chan struct{})}
 		s.views[key] = v
-		// Other pages wait for it, too: it goes on if this one is left.
+		// Other pages may wait for it too, so it continues if the browser leaves this page.
 		go s.fetch(context.WithoutCancel(ctx), v, command)
 	}
 	s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *source) ask(ctx context.Context, command ...string) (*qstat.Document, e
 	}
 }
 
-// askTime is the longest time that a page waits for the daemon.
+// askTime is the maximum time that a page waits for the daemon.
 const askTime = 30 * time.Second
 
 func (s *source) fetch(ctx context.Context, v *view, command []string) {
@@ -74,7 +74,7 @@ func (s *source) fetch(ctx context.Context, v *view, command []string) {
 	close(v.ready)
 }
 
-// forget has the next pages ask the daemon again, after an action.
+// forget makes the next pages ask the daemon again, after an action.
 func (s *source) forget() {
 	s.mu.Lock()
 	clear(s.views)

@@ -2,14 +2,14 @@ package web
 
 import "time"
 
-// timeLine is a picture of when a job was pending and when it ran.
+// timeLine is a diagram of the times at which a job was pending and running.
 type timeLine struct {
 	From, To int64 // seconds since 1970
 	Bars     []bar
-	Label    string // the picture in words
+	Label    string // the diagram in words
 }
 
-// bar is a part of the picture, in thousandths of its width.
+// bar is a part of the diagram, in thousandths of its width.
 type bar struct {
 	X, Width, Y int
 	Kind        string // pending, running, done or failed
@@ -17,12 +17,12 @@ type bar struct {
 
 const (
 	lineWidth = 1000
-	lineRows  = 12 // runs in the picture, at most
+	lineRows  = 12 // maximum number of runs in the diagram
 	rowHeight = 14
 )
 
-// newTimeLine returns the picture of a job; nil if the time of its submission is unknown. submitted is that
-// of its records, for a job that the daemon does not know.
+// newTimeLine returns the diagram of a job; nil if the time of its submission is unknown. submitted
+// is the time in its records, for a job that the daemon does not know.
 func newTimeLine(p *jobPage, submitted, now time.Time) *timeLine {
 	l := &timeLine{To: now.Unix()}
 	switch {
@@ -69,5 +69,5 @@ func newTimeLine(p *jobPage, submitted, now time.Time) *timeLine {
 	return l
 }
 
-// Height returns the height of the picture.
+// Height returns the height of the diagram.
 func (l *timeLine) Height() int { return l.Bars[len(l.Bars)-1].Y + rowHeight }

@@ -1,9 +1,9 @@
-// Package web is the command execd web: pages for a browser that show and change what the caller may see
-// and change with the commands of Grid Engine. It is a client of the daemon, as the caller; the daemon
-// gives it no rights of its own.
+// Package web is the command execd web: web pages with which the caller can view and change
+// everything that the Grid Engine commands allow. It is a client of the daemon with the caller's
+// rights, and has no others.
 //
-// The pages are on a port of the loopback interface, which all users of the host can reach. The file
-// guard.go says what keeps other users and other web sites out.
+// The pages are served on a port of the loopback interface, which all users of the host can reach.
+// The file guard.go describes the protection against other users and other web sites.
 //
 // Other projects should not import this package: it may change at any time.
 package web
@@ -59,7 +59,7 @@ const (
 	shutdownTime  = 2 * time.Second
 )
 
-// Run carries the command out and returns the exit status once ctx is done. An error has not been
+// Run serves the pages and returns the exit status once ctx is done. A returned error has not been
 // printed yet.
 func (c *Command) Run(ctx context.Context) (int, error) {
 	var port string
@@ -96,7 +96,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	server := &http.Server{
 		Handler: bounded(s.handler(), bodyTime, sendTime), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    log.New(io.Discard, "", 0), // of clients alone
+		ErrorLog:    log.New(io.Discard, "", 0), // errors of clients only
 	}
 	c.printLink("Open in a browser", g.link())
 	ended := make(chan error, 1)
@@ -116,9 +116,9 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	return ExitGood, nil
 }
 
-// bounded gives each request a time for its body and for its answer, so that strangers, who can connect
-// to the port, cannot hold connections until there are no more. The server's own ReadTimeout would end
-// event streams, which set their deadlines themselves.
+// bounded limits the time of each request for its body and its answer. Otherwise strangers, who can
+// connect to the port, could use up all connections. The server's own ReadTimeout would end event
+// streams, which set their own deadlines.
 func bounded(next http.Handler, body, answer time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
