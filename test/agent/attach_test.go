@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// person sits at a terminal in which execd attach runs.
+// person is a user at a terminal in which execd attach runs.
 type person struct {
 	*node
 	keys *os.File // the other side of the terminal
@@ -23,7 +23,7 @@ type person struct {
 	seen string
 }
 
-// sitDown has execd attach run for job 1, in a terminal of its own.
+// sitDown runs execd attach for job 1 in a new terminal.
 func (n *node) sitDown(ctx context.Context, args ...string) *person {
 	n.Helper()
 	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -69,7 +69,7 @@ func (p *person) enter(text string) {
 	}
 }
 
-// expect reads until something is to be seen.
+// expect reads until the terminal shows a text.
 func (p *person) expect(want string) {
 	p.Helper()
 	for b := make([]byte, 1); !strings.Contains(p.seen, want); {
@@ -81,7 +81,7 @@ func (p *person) expect(want string) {
 	_, p.seen, _ = strings.Cut(p.seen, want)
 }
 
-// leaves waits for the end of execd attach.
+// leaves waits for the exit of execd attach.
 func (p *person) leaves(status int) {
 	p.Helper()
 	_ = p.cmd.Wait()
@@ -99,7 +99,8 @@ func (n *node) shell(ctx context.Context) {
 	n.mustStart(ctx, s)
 }
 
-// Somebody works in a job, while agents come and go; another one takes it from him.
+// A user works in a job while agents are restarted; another client then attaches in the user's
+// place.
 func TestAttach(t *testing.T) {
 	n := newNode(t, "")
 	n.start()
@@ -110,10 +111,10 @@ func TestAttach(t *testing.T) {
 	p.enter("stty -echo; PS1=; WORD=kept; echo size $(stty size)\n")
 	p.expect("size 30 100")
 	p.resize(40, 120)
-	// The new size and what is typed after it go different ways.
+	// The new size and the input after it use different channels.
 	p.enter("until test \"$(stty size)\" = '40 120'; do sleep 0.1; done; trap : INT; echo go; sleep 1000; echo interrupted\n")
 	p.expect("go")
-	p.until(ctx, "\x03", "interrupted") // Ctrl-C is the job's
+	p.until(ctx, "\x03", "interrupted") // Ctrl-C is for the job
 
 	n.agent.Kill()
 	p.expect("the agent is away, and the job goes on without it")
@@ -139,8 +140,7 @@ func TestAttach(t *testing.T) {
 	n.acknowledge(ctx)
 }
 
-// until types something again and again, as long as it has no effect: the shell may not
-// have come so far.
+// until types something repeatedly until it has an effect: the shell may not be ready yet.
 func (p *person) until(ctx context.Context, keys, want string) {
 	p.Helper()
 	found := make(chan struct{})
@@ -166,7 +166,7 @@ func (p *person) until(ctx context.Context, keys, want string) {
 	}
 }
 
-// A client who goes without a word is waited for as long as --hang-up says.
+// The agent waits for a client that disappears without closing for the time of --hang-up.
 func TestHangUp(t *testing.T) {
 	n := newNode(t, "")
 	n.args = []string{"--hang-up", "100ms"}
@@ -187,10 +187,10 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// acknowledge waits for the end of job 1, and has it removed.
+// acknowledge waits for the end of job 1, and acknowledges it.
 func (n *node) acknowledge(ctx context.Context) {
 	n.Helper()
-	over := context.Canceled // to end the stream
+	over := context.Canceled // ends the stream
 	err := n.client.Reports(ctx, 0, func(r api.Report) error {
 		if r.Job == nil || r.Job.Outcome == nil {
 			return nil

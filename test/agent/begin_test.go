@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// An agent that cannot begin says so with its exit status, however far it has come; what it
-// is told by files is looked for where it was told.
+// An agent that cannot start reports this with its exit status, at any stage of the start. Errors
+// about files name the file.
 func TestCannotBegin(t *testing.T) {
 	n := newNode(t, "")
 	n.write("check", "#!/bin/sh\nexit 1\n")

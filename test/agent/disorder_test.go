@@ -14,13 +14,13 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestDisorder has several masters that say everything several times, in any order, also
-// when it is long over, to an agent that is killed meanwhile: each job runs once.
+// TestDisorder runs several masters that repeat every call, in any order and after any delay, while
+// the agent is repeatedly killed: each job must run once.
 func TestDisorder(t *testing.T) {
 	disorder(t, 0)
 }
 
-// TestSoakDisorder does so many times.
+// TestSoakDisorder repeats this many times.
 func TestSoakDisorder(t *testing.T) {
 	testenv.Soak(t)
 	for seed := range 20 {
@@ -36,7 +36,7 @@ func disorder(t *testing.T, seed uint64) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	stop := n.restarted(ctx)
-	n.mustStart(ctx, n.job(jobs+1, "exit 0\n")) // it takes jobs
+	n.mustStart(ctx, n.job(jobs+1, "exit 0\n")) // the agent accepts jobs
 
 	random := rand.New(rand.NewPCG(seed, 1))
 	var calls []int
@@ -59,7 +59,7 @@ func disorder(t *testing.T, seed uint64) {
 	statuses := map[int]int{}
 	wait.Go(func() { n.follow(ctx, statuses, jobs) })
 	for range kills {
-		// It answers again, and is in the middle of something.
+		// The agent answers again, and is busy.
 		if _, err := n.client.Health(ctx); err != nil {
 			t.Fatalf("%v\n%s", err, n.log())
 		}
@@ -70,7 +70,7 @@ func disorder(t *testing.T, seed uint64) {
 	if t.Failed() {
 		return
 	}
-	for _, id := range calls { // everybody is late
+	for _, id := range calls { // every call comes late
 		n.mustStart(ctx, n.job(id, fmt.Sprintf("echo late >> %s/%d\n", out, id)))
 	}
 	if err := n.forgotten(ctx); err != nil {
@@ -100,8 +100,7 @@ func disorder(t *testing.T, seed uint64) {
 	n.clean("spool/active_jobs", "spool/job_scripts", "tmp")
 }
 
-// follow takes the ends of jobs as a master does that stores what it has taken before it
-// says that it has.
+// follow reads the ends of jobs like a master that stores each end before it acknowledges it.
 func (n *node) follow(ctx context.Context, statuses map[int]int, jobs int) {
 	err := n.client.Reports(ctx, 0, func(r api.Report) error {
 		if r.Job == nil || !r.Job.State.Over() {

@@ -1,3 +1,3 @@
-// Package agent has the tests of execd agent as a whole: the built executables, driven
-// through their interface, with everything killed that can be.
+// Package agent tests execd agent as a whole: the built executables, through their interface, while
+// any of the processes may be killed.
 package agent

@@ -17,8 +17,8 @@ import (
 
 var errEnough = errors.New("enough")
 
-// points are all places at which something may be killed, read from the sources: one
-// that is added is tested, too.
+// points returns all places at which a program can be killed, read from the sources, so that new
+// ones are tested, too.
 func points(t *testing.T) (agent, shepherd []string) {
 	t.Helper()
 	at := regexp.MustCompile(`failpoint\.At\("([^"]+)"\)`)
@@ -49,8 +49,8 @@ func points(t *testing.T) (agent, shepherd []string) {
 	return slices.Compact(agent), slices.Compact(shepherd)
 }
 
-// TestAgentKilledAtEachPoint kills the agent at a step of a job's life, and starts
-// another one: the job runs once, and is reported as what it was.
+// TestAgentKilledAtEachPoint kills the agent at each step of a job's life, and starts another one:
+// the job must run once, and its report must be correct.
 func TestAgentKilledAtEachPoint(t *testing.T) {
 	agent, _ := points(t)
 	for _, point := range agent {
@@ -68,9 +68,8 @@ func agentKilled(t *testing.T, point string) {
 	}
 }
 
-// TestSupervisorKilledAtEachPoint kills the supervisor instead: what the job was is not
-// always known then, but it is never run twice, and never reported as something that it
-// was not.
+// TestSupervisorKilledAtEachPoint kills the supervisor instead. The result of the job is then not
+// always known, but the job never runs twice, and the report is never wrong.
 func TestSupervisorKilledAtEachPoint(t *testing.T) {
 	_, shepherd := points(t)
 	for _, point := range shepherd {
@@ -81,7 +80,7 @@ func TestSupervisorKilledAtEachPoint(t *testing.T) {
 	}
 }
 
-// TestBothKilledAtEachPoint kills the supervisor, and the agent when it has seen that.
+// TestBothKilledAtEachPoint kills the supervisor, and the agent when it has noticed that.
 func TestBothKilledAtEachPoint(t *testing.T) {
 	_, shepherd := points(t)
 	for _, point := range shepherd {
@@ -99,8 +98,8 @@ func supervisorKilled(t *testing.T, point string) {
 	}
 }
 
-// TestSoakKilledAtEachPoint does all of that several times: what goes on meanwhile in
-// other processes is different each time.
+// TestSoakKilledAtEachPoint does all of this several times: the timing of the other processes
+// differs each time.
 func TestSoakKilledAtEachPoint(t *testing.T) {
 	testenv.Soak(t)
 	agent, shepherd := points(t)
@@ -122,9 +121,9 @@ func TestSoakKilledAtEachPoint(t *testing.T) {
 	}
 }
 
-// oneJob has a master start a job on a node where something is killed at a point, and
-// keep at it until it knows what became of the job. It returns that when nothing of the
-// job is left.
+// oneJob starts a job as a master, on a node where a process is killed at a point, and repeats its
+// calls until it knows the outcome of the job. It returns the outcome when no processes or files of
+// the job are left.
 func oneJob(t *testing.T, point string) api.Outcome {
 	t.Helper()
 	n := newNode(t, "failpoint")
@@ -150,7 +149,7 @@ func oneJob(t *testing.T, point string) api.Outcome {
 	if !errors.Is(err, errEnough) {
 		t.Fatalf("%v\n%s", err, n.log())
 	}
-	// Nobody says again that the end has arrived.
+	// No further acknowledgement of the end is sent.
 	for {
 		jobs, err := n.client.Jobs(ctx)
 		if err != nil {
@@ -171,8 +170,8 @@ func oneJob(t *testing.T, point string) api.Outcome {
 	return outcomes[0]
 }
 
-// restarted starts the agent again whenever it has been killed, and returns what ends
-// that, and says how often it was.
+// restarted restarts the agent whenever it was killed. It returns a function that stops this and
+// returns the number of restarts.
 func (n *node) restarted(ctx context.Context) (stop func() int) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -218,7 +217,7 @@ func (n *node) forgotten(ctx context.Context) error {
 	}
 }
 
-// clean looks for what is left of jobs.
+// clean checks that no processes or files of jobs are left.
 func (n *node) clean(dirs ...string) {
 	n.Helper()
 	for _, dir := range dirs {

@@ -24,7 +24,7 @@ func setClock(t *testing.T, by time.Duration) {
 	}
 }
 
-// uptime is time that nobody sets.
+// uptime returns the time since boot, which setting the clock does not affect.
 func uptime(t *testing.T) time.Duration {
 	t.Helper()
 	var ts unix.Timespec
@@ -34,7 +34,7 @@ func uptime(t *testing.T) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// watching takes reports until one is what is waited for.
+// watching reads reports until found returns true.
 func (n *node) watching(ctx context.Context, after uint64, what string, found func(api.Report) bool) (number uint64) {
 	n.Helper()
 	over := errors.New("found")
@@ -51,8 +51,8 @@ func (n *node) watching(ctx context.Context, after uint64, what string, found fu
 	return number
 }
 
-// Jobs, their limits, load reports and the agent's own waiting go on as if nothing was
-// when the clock of the host is set, forwards and backwards, by hours.
+// Setting the host's clock forwards or backwards by hours must not affect jobs, their limits, load
+// reports and the agent's own timers.
 func TestClockIsSet(t *testing.T) {
 	testenv.Require(t, testenv.Guest)
 	n := newNode(t, "")
@@ -79,7 +79,7 @@ func TestClockIsSet(t *testing.T) {
 	after := uint64(0)
 	running := func(when string) {
 		t.Helper()
-		// Three reports of load, one of what the busy job has used, and the sensor's.
+		// Three load reports, one report of the busy job's usage, and the sensor's value.
 		loads, counts := 0, 0
 		after = n.watching(ctx, after, "load reports "+when, func(r api.Report) bool {
 			if r.Load != nil {
@@ -117,7 +117,7 @@ func TestClockIsSet(t *testing.T) {
 	running("a day later, after a restart of the agent")
 	setClock(t, -24*time.Hour)
 
-	// h_rt counts time that passes.
+	// h_rt counts elapsed time.
 	var end *api.Outcome
 	n.watching(ctx, 0, "the end at h_rt", func(r api.Report) bool {
 		if r.Job != nil && r.Job.Job == 1 && r.Job.Outcome != nil {
@@ -129,7 +129,7 @@ func TestClockIsSet(t *testing.T) {
 	if end.Failed != 37 || end.Limit == nil || end.Limit.Name != "h_rt" || took < limit || end.Usage.Wallclock < limit.Seconds() || end.Usage.Wallclock > took.Seconds() {
 		t.Errorf("after %s: %+v", took, end)
 	}
-	// Jobs of a clock that is wrong run like others.
+	// Jobs run normally with a wrong clock.
 	n.mustStart(ctx, n.job(4, "exit 7\n"))
 	n.watching(ctx, 0, "the end of a job", func(r api.Report) bool {
 		if r.Job == nil || r.Job.Job != 4 || r.Job.Outcome == nil {
@@ -142,8 +142,8 @@ func TestClockIsSet(t *testing.T) {
 	})
 }
 
-// While the user database hangs the agent keeps what it has, also over a restart, refuses
-// jobs with the reason, and takes them again when it answers.
+// While the user database does not answer, the agent keeps its jobs, even over a restart, and
+// refuses new jobs with the reason. It accepts jobs again when the database answers.
 func TestUserDatabaseHangs(t *testing.T) {
 	testenv.Require(t, testenv.Guest)
 	const getent, nsswitch = "/usr/bin/getent", "/etc/nsswitch.conf"
@@ -167,7 +167,7 @@ func TestUserDatabaseHangs(t *testing.T) {
 			replace(path, string(former), mode)
 		})
 	}
-	// Users are in a directory: one whom no file has.
+	// Users come from a directory service: carol is in no file.
 	answers := "#!/bin/sh\ncase \"$1 $2\" in\n\"passwd carol\") echo 'carol:*:5000:5001::/:/bin/sh';;\n\"initgroups carol\") echo 'carol 5001';;\n*) exit 2;;\nesac\n"
 	replace(nsswitch, "passwd: files directory\ngroup: files directory\ninitgroups: files directory\n", 0o644)
 	replace(getent, answers, 0o755)
@@ -217,7 +217,7 @@ func TestUserDatabaseHangs(t *testing.T) {
 	n.watching(ctx, 0, "the end of a job", func(r api.Report) bool {
 		return r.Job != nil && r.Job.Job == 1 && r.Job.Outcome != nil && r.Job.Outcome.ExitStatus == 137
 	})
-	refused(4, "the user database does not work") // a new agent finds out by itself
+	refused(4, "the user database does not work") // a new agent notices it as well
 
 	replace(getent, answers, 0o755)
 	n.mustStart(ctx, job(5, "exit 7\n"))
@@ -225,8 +225,8 @@ func TestUserDatabaseHangs(t *testing.T) {
 		return r.Job != nil && r.Job.Job == 5 && r.Job.Outcome != nil && r.Job.Outcome.ExitStatus == 7
 	})
 
-	// It hangs when the agent has had its answer and a supervisor asks, for the groups: that
-	// job comes back, no fault of its own, and the agent has waited for nothing.
+	// The database stops answering after the agent's request, when a supervisor asks for the
+	// groups. The job is requeued without a failure of its own, and the agent does not wait.
 	replace(getent, strings.Replace(answers, "echo 'carol 5001'", "exec sleep 100000", 1), 0o755)
 	n.mustStart(ctx, job(8, "exit 0\n"))
 	if h, err := n.client.Health(ctx); err != nil || h.Draining != "" {
@@ -243,7 +243,7 @@ func TestUserDatabaseHangs(t *testing.T) {
 	})
 	replace(getent, answers, 0o755)
 
-	// A pipe in place of the file is no reason to wait for ever.
+	// A pipe in place of the file must not block the agent.
 	const passwd = "/etc/passwd"
 	former, err := os.ReadFile(passwd)
 	if err != nil {

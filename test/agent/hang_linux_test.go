@@ -19,18 +19,18 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// What linux/fs.h numbers: fsfreeze(8).
+// Request numbers of linux/fs.h: fsfreeze(8).
 const (
 	fiFreeze = 0xc0045877
 	fiThaw   = 0xc0045878
 )
 
-// longestFreeze is when a file system thaws that a test has left frozen: whatever writes to it
-// cannot be killed before.
+// longestFreeze is the time, in seconds, after which a frozen file system is thawed even if the
+// test has died. Until then processes that write to it cannot be killed.
 const longestFreeze = "120" // seconds
 
-// loopMounted makes a file system of its own that can be frozen: writes to it then wait, as on a
-// disk or a file server that does not answer.
+// loopMounted creates a file system that can be frozen: writes to it then block, as on a disk or a
+// file server that does not answer.
 func loopMounted(t testing.TB, dir string) (freeze, thaw func()) {
 	t.Helper()
 	image := filepath.Join(t.TempDir(), "image")
@@ -51,7 +51,7 @@ func loopMounted(t testing.TB, dir string) (freeze, thaw func()) {
 		t.Fatal(err)
 	}
 	order := func(request uint) error { return unix.IoctlSetInt(int(top.Fd()), request, 0) }
-	// A process of its own: the test may be killed.
+	// A separate process, because the test may be killed.
 	deadline := exec.CommandContext(context.Background(), "sh", "-c", "sleep $0; exec fsfreeze -u $1", longestFreeze, dir)
 	if err := deadline.Start(); err != nil {
 		t.Fatal(err)
@@ -76,8 +76,7 @@ func loopMounted(t testing.TB, dir string) (freeze, thaw func()) {
 	return must(fiFreeze), must(fiThaw)
 }
 
-// serviceManager is the socket of one that wants to hear that the agent lives, and counts how
-// often it did.
+// serviceManager creates the socket of a service manager, and counts the agent's watchdog messages.
 func serviceManager(t testing.TB, dir string) (env []string, beats *atomic.Int64) {
 	t.Helper()
 	path := filepath.Join(dir, "notify")
@@ -102,9 +101,9 @@ func serviceManager(t testing.TB, dir string) (env []string, beats *atomic.Int64
 	return []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=1000000"}, beats
 }
 
-// TestHungDisk has the disk of the spool area answer no write, while one job runs and everything is
-// ordered that is written down. The agent lives, says what is wrong, and takes no jobs; when
-// the disk answers again, all is done.
+// TestHungDisk makes the disk of the spool area block all writes, while one job runs and every
+// order that needs a write is sent. The agent stays alive, reports the problem, and accepts no
+// jobs. When the disk works again, all orders are executed.
 func TestHungDisk(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Loop)
 	n := newNode(t, "")
@@ -112,7 +111,7 @@ func TestHungDisk(t *testing.T) {
 	env, beats := serviceManager(t, n.dir)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	// Elsewhere: what is ordered is to reach the table of jobs, and not to wait for its record.
+	// On another disk: orders must reach the table of jobs, and not wait for their audit record.
 	n.args = []string{"--audit", filepath.Join(n.dir, "audit")}
 	n.start(env...)
 	gate := filepath.Join(n.open("gate"), "gate")
@@ -130,7 +129,7 @@ func TestHungDisk(t *testing.T) {
 	})
 
 	freeze()
-	// Each by a connection of its own: the answers come when the disk answers.
+	// Each on its own connection: the answers arrive when the disk works again.
 	orders := map[string]func(*api.Client) error{
 		"start":       func(c *api.Client) error { _, err := c.Start(ctx, n.job(3, "exit 0\n")); return err },
 		"suspend":     func(c *api.Client) error { return c.Signal(ctx, api.ID{Job: 1}, api.Suspend) },
@@ -180,7 +179,7 @@ func TestHungDisk(t *testing.T) {
 	for range orders {
 		a := <-answers
 		if e, ok := errors.AsType[*api.Error](a.err); a.order == "start" && ok && e.Code == api.Unavailable {
-			continue // it came when the disk was known not to answer
+			continue // it arrived after the problem with the disk was noticed
 		}
 		if a.err != nil {
 			t.Errorf("%s: %v", a.order, a.err)

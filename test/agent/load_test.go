@@ -20,7 +20,7 @@ import (
 // startMany starts jobs of a script, in batches.
 func (n *node) startMany(ctx context.Context, first, jobs int, script string) {
 	n.Helper()
-	n.mustStart(ctx, n.job(first, script)) // it takes jobs
+	n.mustStart(ctx, n.job(first, script)) // the agent accepts jobs
 	var starts []api.Start
 	for id := first + 1; id < first+jobs; id++ {
 		starts = append(starts, n.job(id, script))
@@ -69,8 +69,8 @@ func (n *node) states(ctx context.Context, state api.State, jobs int) {
 	}
 }
 
-// TestManySleepingJobs has a thousand jobs at once, and an agent that is killed and finds
-// all of them again, without a thread for each.
+// TestManySleepingJobs runs a thousand jobs at once, and kills the agent. The next agent finds all
+// of them again, without a thread for each.
 func TestManySleepingJobs(t *testing.T) {
 	const jobs = 1000
 	n := newNode(t, "")
@@ -91,7 +91,7 @@ func TestManySleepingJobs(t *testing.T) {
 	}
 }
 
-// TestSoakManyShortJobs has five thousand of them one after the other.
+// TestSoakManyShortJobs runs five thousand short jobs one after the other.
 func TestSoakManyShortJobs(t *testing.T) {
 	testenv.Soak(t)
 	const jobs, batch = 5000, 500
@@ -129,8 +129,8 @@ func TestSoakManyShortJobs(t *testing.T) {
 	n.clean("spool/active_jobs", "spool/job_scripts", "tmp")
 }
 
-// TestFullDisk fills the spool area while a job runs: the agent keeps what it has, says
-// why it takes no more, and is well again when there is room.
+// TestFullDisk fills the spool area while a job runs: the agent keeps its jobs, reports why it
+// accepts no others, and recovers when there is space.
 func TestFullDisk(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	n := newNode(t, "")
@@ -164,7 +164,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil || len(h.Troubles) == 0 {
 		t.Errorf("the agent has no troubles: %+v, %v", h, err)
 	}
-	// The job ends, and the agent dies, before there is room again.
+	// The job ends, and the agent is killed, before there is space again.
 	if err := os.WriteFile(gate, []byte("\n"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// fill writes until there is no room.
+// fill writes until the file system is full.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -213,9 +213,9 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// shortage has a host come to lack something while a job runs: the agent keeps what it has,
-// refuses jobs meanwhile with the given code and says why, and is well again by itself when it is there again.
-// The job ends afterwards, or, where meanwhile is set, before.
+// shortage creates a shortage on the host while a job runs. The agent must keep its jobs, refuse
+// new ones with the given code and a reason, and recover by itself when the shortage ends. The job
+// ends afterwards, or during the shortage if meanwhile is set.
 func shortage(t *testing.T, n *node, meanwhile bool, refused api.Code, begin, end func()) {
 	t.Helper()
 	gate := filepath.Join(n.open("out"), "gate")
@@ -284,9 +284,9 @@ func shortage(t *testing.T, n *node, meanwhile bool, refused api.Code, begin, en
 	}
 }
 
-// TestReadOnlySpool has the kernel refuse to write to the directories of jobs while one runs,
-// as a file system does that has found an error in itself. What the agent has open for
-// writing is left out: the kernel makes no mount read-only in which there is such a file.
+// TestReadOnlySpool makes the job directories read-only while a job runs, as a file system does
+// after an internal error. It excludes files that the agent has open for writing: the kernel does
+// not make a mount with such files read-only.
 func TestReadOnlySpool(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	n := newNode(t, "")
@@ -301,7 +301,7 @@ func TestReadOnlySpool(t *testing.T) {
 	}
 	remount := func(flags uintptr) {
 		for _, dir := range dirs {
-			var err error = unix.EBUSY // while somebody writes a file there
+			var err error = unix.EBUSY // a process has a file open for writing there
 			for end := time.Now().Add(patience); errors.Is(err, unix.EBUSY) && time.Now().Before(end); {
 				err = unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
 			}
@@ -318,7 +318,7 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	var former unix.Rlimit
 	shortage(t, n, false, api.ResourceExhausted, func() {
 		pid := n.agent.Pid()
-		// The least that is seen for a while: some are closed a moment later, such as that of
+		// The minimum over some time: some descriptors are closed a moment later, such as that of
 		// the stream of reports that has just ended.
 		open := math.MaxInt
 		for range 30 {
@@ -342,21 +342,21 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	})
 }
 
-// The one job for which there was no process is lost, and runs elsewhere; no other one.
+// Only the job for which no process could be created is lost, and runs elsewhere.
 func TestNoProcessesLeft(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Pids)
 	dir, err := os.MkdirTemp(testenv.PidsHierarchy, "execd-test-") //nolint:usetesting // it is not a directory of files
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(dir) }) // behind the agent
+	t.Cleanup(func() { _ = os.Remove(dir) }) // after the agent has stopped
 	n := newNode(t, "")
 	set := func(text string) {
 		if err := os.WriteFile(dir+"/pids.max", []byte(text), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// The start of job 3 fails, which takes the host out of service.
+	// The failed start of job 3 puts the host out of service.
 	shortage(t, n, false, api.Unavailable, func() {
 		if err := os.WriteFile(dir+"/cgroup.procs", fmt.Appendf(nil, "%d", n.agent.Pid()), 0); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// patience is when a test gives up, on a machine that has much else to do.
+// patience is the timeout of a test, on a busy machine.
 const patience = 5 * time.Minute
 
 const host = "node1"
@@ -62,7 +62,7 @@ func built(t testing.TB, tags string) string {
 	return dir
 }
 
-// node is a host with an agent that may be killed and started again.
+// node is a host with an agent that can be killed and restarted.
 type node struct {
 	testing.TB
 	bin, dir, socket string
@@ -75,16 +75,16 @@ type node struct {
 
 var nodes atomic.Int32
 
-// groupIDs is a gid_range in which each node begins elsewhere. Agents of one host that begin
-// with the same id, which no other host has, may give it to two jobs at the same time; and
-// what has the id of a job ends with it. Tests of other packages have other ids.
+// groupIDs returns a gid_range that starts at a different ID for each node. Two agents with the
+// same range on one host could assign an ID to two jobs at the same time, and killing one job would
+// kill the other. Tests of other packages use other IDs.
 func groupIDs() string {
 	const first, last, each = 46000, 48000, 16
 	begin := first + 100 + each*int(nodes.Add(1))%(last-first-100)
 	return fmt.Sprintf("%d-%d,%d-%d", begin, last, first, begin-1)
 }
 
-// newNode makes a host; nothing runs on it yet.
+// newNode creates a host without a running agent.
 func newNode(t testing.TB, tags string) *node {
 	t.Helper()
 	n := &node{TB: t, bin: built(t, tags), dir: t.TempDir()}
@@ -113,7 +113,7 @@ func (n *node) write(name, text string) {
 	testenv.WriteFile(n, filepath.Join(n.dir, name), text)
 }
 
-// open makes a directory in which the owner of jobs may write.
+// open creates a directory to which the owner of jobs may write.
 func (n *node) open(name string) string {
 	n.Helper()
 	return testenv.Open(n, filepath.Join(n.dir, name))
@@ -121,7 +121,7 @@ func (n *node) open(name string) string {
 
 func (n *node) spool() string { return filepath.Join(n.dir, "spool") }
 
-// start starts an agent, with more variables in its environment.
+// start starts an agent, with additional environment variables.
 func (n *node) start(env ...string) {
 	n.Helper()
 	cmd := exec.Command(filepath.Join(n.bin, "execd"), "agent", "--host", host, "--spool", n.spool(), //nolint:noctx // it is killed by the test
@@ -131,7 +131,7 @@ func (n *node) start(env ...string) {
 	n.agent.Start(n, cmd, filepath.Join(n.dir, "log"))
 }
 
-// end ends what there still is.
+// end stops the agent and the remaining jobs.
 func (n *node) end() {
 	agent, gone := n.agent.Process()
 	if agent == nil {
@@ -169,7 +169,7 @@ func (n *node) log() string {
 	return string(b)
 }
 
-// mustStart starts a job, as soon as the agent takes any.
+// mustStart starts a job as soon as the agent accepts jobs.
 func (n *node) mustStart(ctx context.Context, s api.Start) {
 	n.Helper()
 	for {
@@ -184,7 +184,7 @@ func (n *node) mustStart(ctx context.Context, s api.Start) {
 	}
 }
 
-// job is a start of a shell script.
+// job returns the start request for a shell script.
 func (n *node) job(id int, script string) api.Start {
 	return api.Start{
 		Job: id, Owner: n.owner.Username, Script: "#!/bin/sh\n" + script,
@@ -193,7 +193,7 @@ func (n *node) job(id int, script string) api.Start {
 	}
 }
 
-// lines are those of a file; none where there is no such file, or nothing in it.
+// lines returns the lines of a file; none if the file is missing or empty.
 func lines(t testing.TB, path string) []string {
 	t.Helper()
 	b, err := os.ReadFile(path)

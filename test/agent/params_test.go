@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Administrators get mail for what a queue is put into the error state for.
+// Administrators get mail about the reason for a queue's error state.
 func TestAdministratorMail(t *testing.T) {
 	n := newNode(t, "")
 	box := filepath.Join(n.open("mail"), "box")

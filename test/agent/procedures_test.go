@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestProcedures: a host with a file of permitted procedures runs nothing else of its master as
-// another user, and says so before anything of a job has run.
+// TestProcedures checks that a host with a file of permitted procedures runs no other program as
+// another user for its master, and reports this before any part of the job has run.
 func TestProcedures(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	n := newNode(t, "")
@@ -48,7 +48,7 @@ func TestProcedures(t *testing.T) {
 	defer cancel()
 	first := n.job(1, "exit 0\n")
 	first.Grants = []api.Grant{{Queue: "permitted.q", Host: host, Slots: 1}}
-	n.mustStart(ctx, first) // it takes jobs
+	n.mustStart(ctx, first) // the agent accepts jobs
 	number := 1
 	begin := func(queue, pe string) error {
 		number++

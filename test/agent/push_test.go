@@ -29,7 +29,8 @@ func pushPoints(t *testing.T) (list []string) {
 	return list
 }
 
-// push pushes a configuration, once: a Client would repeat the call, and cannot push none.
+// push pushes a configuration once, with any content: a Client would repeat the call, and cannot
+// push an empty configuration.
 func (n *node) push(ctx context.Context, files map[string]string) error {
 	body, err := json.Marshal(map[string]any{"files": files})
 	if err != nil {
@@ -57,8 +58,8 @@ func (n *node) push(ctx context.Context, files map[string]string) error {
 	return nil
 }
 
-// TestPushKilledAtEachPoint kills the agent at a step of a push: the next one has the
-// configuration of before or that of the push, as a whole, and nothing else of either.
+// TestPushKilledAtEachPoint kills the agent at each step of a push: the next agent has either the
+// previous configuration or the pushed one, complete and without remains of the other.
 func TestPushKilledAtEachPoint(t *testing.T) {
 	queue := func(slots string) map[string]string {
 		return map[string]string{"queues/all.q": "qname all.q\nhostlist node1\nslots " + slots + "\n"}

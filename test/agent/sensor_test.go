@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// execd status says of each load sensor what it does, and which line was wrong.
+// execd status shows the state of each load sensor, and invalid lines.
 func TestSensorsInStatus(t *testing.T) {
 	n := newNode(t, "")
 	list := ""

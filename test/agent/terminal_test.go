@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// A shell outlives the agent: whoever attaches again finds its variables.
+// A shell survives a restart of the agent: a client that attaches again finds its variables.
 func TestTerminalOutlivesAgent(t *testing.T) {
 	n := newNode(t, "")
 	n.start()
@@ -46,7 +46,7 @@ func TestTerminalOutlivesAgent(t *testing.T) {
 // attach attaches to job 1, as soon as the agent answers.
 func (n *node) attach(ctx context.Context) *api.Terminal {
 	n.Helper()
-	if _, err := n.client.Health(ctx); err != nil { // is tried again and again
+	if _, err := n.client.Health(ctx); err != nil { // the client retries
 		n.Fatal(err)
 	}
 	terminal, err := n.client.Attach(ctx, api.ID{Job: 1})
@@ -57,7 +57,7 @@ func (n *node) attach(ctx context.Context) *api.Terminal {
 	return terminal
 }
 
-// enter types, and reads until the answer is there.
+// enter types a text, and reads until the answer has arrived.
 func (n *node) enter(terminal *api.Terminal, text, want string) {
 	n.Helper()
 	if _, err := terminal.Write([]byte(text)); err != nil {

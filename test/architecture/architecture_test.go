@@ -1,7 +1,7 @@
-// Package architecture tests what no compiler checks: what the supervisor of a
-// job links and how large it is, the size of source files, that each dependency is
-// accounted for, and that the documents are right about packages and functions. Which
-// package may import which is a matter of the linter (.golangci.yml).
+// Package architecture tests properties that no compiler checks: the packages that the supervisor
+// of a job links and its size, the size of source files, that each dependency is documented, and
+// that the documents are correct about packages and functions. The linter (.golangci.yml) checks
+// which package may import which.
 package architecture
 
 import (
@@ -22,9 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write imports.txt of cmd/shepherd and cmd/launcher")
 
-// The supervisor is read from disk and mapped once per job start; this is what it
-// may cost. Its text is shared by all of them: what one costs in memory is measured
-// by `make bench`.
+// maxShepherdSize is the maximum size of the supervisor, which is read from disk and mapped once
+// per job. All supervisors share its text; `make bench` measures the memory of a single one.
 const maxShepherdSize = 2<<20 + 336<<10
 
 // Longer files are split by concept.
@@ -46,11 +45,11 @@ func TestShepherdImports(t *testing.T) { checkImports(t, "shepherd", importsHead
 
 func TestLauncherImports(t *testing.T) { checkImports(t, "launcher", launcherHeader) }
 
-// checkImports compares what a command links with the list next to it.
+// checkImports compares the packages that a command links with the list next to the command.
 func checkImports(t *testing.T, command, header string) {
 	t.Helper()
 	root := moduleRoot(t)
-	// The list depends on the platform; it is kept for the commonest one.
+	// The list depends on the platform; it is kept for the most common one.
 	cmd := goCommand(t, root, "list", "-deps", "./cmd/"+command)
 	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	var got []string
@@ -97,7 +96,7 @@ func checkImports(t *testing.T, command, header string) {
 	}
 }
 
-// What the runtime of the supervisor is told at link time: see Makefile.
+// shepherdRuntime is the runtime setting of the supervisor at link time: see Makefile.
 const shepherdRuntime = "disablethp=1"
 
 func TestShepherdSize(t *testing.T) {
@@ -116,7 +115,7 @@ func TestShepherdSize(t *testing.T) {
 		t.Errorf("the stripped supervisor has %d bytes; at most %d are allowed", info.Size(), maxShepherdSize)
 	}
 
-	// The linker says nothing about a variable that is not there.
+	// The linker ignores a variable that does not exist.
 	if b, err := os.ReadFile(bin); err != nil || !bytes.Contains(b, []byte(shepherdRuntime)) {
 		t.Errorf("the supervisor does not contain %q (%v): does the runtime still have godebugDefault?", shepherdRuntime, err)
 	}
@@ -170,8 +169,8 @@ func TestNothingLeftOver(t *testing.T) {
 		"a mark of a merge":      regexp.MustCompile(`(?m)^(<{7}|>{7}) `),
 		"a note to finish later": regexp.MustCompile(`\b(FIX` + `ME|DO NOT ` + `SUBMIT|DO NOT ` + `COMMIT)\b`),
 	}
-	// A path of the machine on which a file was written is of no use on others. A
-	// checkout in / or directly below it has a name too common to look for.
+	// A path of the machine on which a file was written is useless on others. If the checkout is in
+	// / or directly below it, its name is too common to search for.
 	if strings.Count(root, "/") >= 2 {
 		forbidden["the path of this checkout"] = regexp.MustCompile(regexp.QuoteMeta(root) + `\b`)
 	}
@@ -186,8 +185,8 @@ func TestNothingLeftOver(t *testing.T) {
 	}
 }
 
-// goInternal tells whether a package is one of those that only Go's own library
-// can import; which there are changes with every release of Go.
+// goInternal reports whether only Go's own library can import a package. The list of these packages
+// changes with every release of Go.
 func goInternal(pkg string) bool {
 	first, _, _ := strings.Cut(pkg, "/")
 	if strings.Contains(first, ".") {
@@ -205,7 +204,7 @@ func moduleRoot(t *testing.T) string {
 	return filepath.Dir(mod)
 }
 
-// files returns the text files of the tree, by their path below root.
+// files returns the text files of the tree, by their path relative to root.
 func files(t *testing.T, root string) map[string][]byte {
 	t.Helper()
 	texts := make(map[string][]byte)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// maxCI is the time that a whole run of .ci/run may take, in seconds.
+// maxCI is the maximum duration of a whole run of .ci/run, in seconds.
 const maxCI = 1800
 
 // TestBudgets compares the phases of .ci/run with the budgets in CONTRIBUTING.md, which

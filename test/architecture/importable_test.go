@@ -18,8 +18,9 @@ const (
 )
 
 // TestImportablePackages checks that the comment of each package says whether other projects may
-// import it, as the table in docs/compatibility.md does; and that such a package, like the
-// examples, needs no other packages than these and those that nobody else can import.
+// import it, and agrees with the table in docs/compatibility.md. An importable package, and each
+// example, must need no packages other than importable ones and those that are out of reach of
+// other modules.
 func TestImportablePackages(t *testing.T) {
 	root := moduleRoot(t)
 	listed := importablePackages(t, root)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// mostSteps is how many functions a walk may have: as many as a reader keeps in mind.
+// mostSteps is the maximum number of functions in a walk: as many as a reader remembers.
 const mostSteps = 10
 
 // TestWalks checks the walks through the code in docs/architecture.md: each function is declared
@@ -89,7 +89,7 @@ func TestWalksFindErrors(t *testing.T) {
 	}
 }
 
-// walksHeading begins the part of the page that has the walks; each has a heading of its own.
+// walksHeading is the heading of the section with the walks; each walk has its own heading.
 const walksHeading = "## Walks through the code\n"
 
 // A walk is a list of functions, in the order in which a reader follows them.
@@ -101,9 +101,9 @@ type walk struct {
 // A step is one function of a walk, and how another step leads to it.
 type step struct {
 	receiver, name, file string
-	from                 int    // the number of the step that leads here
-	through              string // what that step names instead of the function; empty for a call
-	calls                bool   // this function calls that step, and not the other way round
+	from                 int    // number of the step that leads here
+	through              string // the name in that step that stands for the function; empty for a call
+	calls                bool   // this function calls that step, instead of the reverse
 }
 
 func (s step) String() string {
@@ -119,7 +119,7 @@ var (
 		"(?:, which calls step (\\d+)|,(?: from step (\\d+))?(?: through `(\\w+)`)?)?: \\S.*$")
 )
 
-// readWalks returns the walks of a page, and what is wrong with their form.
+// readWalks returns the walks of a page, and the errors in their form.
 func readWalks(page string) (walks []walk, errs []error) {
 	_, section, _ := strings.Cut(page, "\n"+walksHeading)
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -190,7 +190,7 @@ func (w *walk) check(root string) (errs []error) {
 		}
 		other, at := w.steps[s.from-1], found[s.from-1]
 		switch {
-		case at == nil: // said above
+		case at == nil: // reported above
 		case s.calls:
 			if !s.uses(found[i].Body, other) {
 				wrong("%s does not call step %d, %s", s, s.from, other)
@@ -208,7 +208,7 @@ func (w *walk) check(root string) (errs []error) {
 	return errs
 }
 
-// find returns the declaration of the function of a step in its file, or nil.
+// find returns the declaration of the function of a step in its file, nil if there is none.
 func (s step) find(root string) *ast.FuncDecl {
 	for _, d := range declarations(filepath.Join(root, s.file)) {
 		if f, ok := d.(*ast.FuncDecl); ok && s.declaredBy(f) {
@@ -229,8 +229,8 @@ func (s step) declaredBy(f *ast.FuncDecl) bool {
 	return ok && s.receiver != "" && hasName(star.X, s.receiver)
 }
 
-// uses reports whether a piece of code in the package of a step names the function of another: as
-// a method, or as a function of the same or another package.
+// uses reports whether code in the package of a step names the function of another step: as a
+// method, or as a function of the same or another package.
 func (s step) uses(code ast.Node, other step) (found bool) {
 	samePackage := filepath.Dir(s.file) == filepath.Dir(other.file)
 	selected := map[*ast.Ident]bool{}
@@ -252,7 +252,7 @@ func (s step) uses(code ast.Node, other step) (found bool) {
 }
 
 // connects reports whether a declaration in the package of one of two steps names both the second
-// of them and what leads to it: a function, table, constant or field.
+// step and through: a function, table, constant or field.
 func connects(root string, from, to step, through string) bool {
 	for _, in := range []step{from, to} {
 		paths, _ := filepath.Glob(filepath.Join(root, filepath.Dir(in.file), "*.go"))
@@ -281,8 +281,8 @@ func hasName(code ast.Node, name string) (found bool) {
 	return found
 }
 
-// declarations returns the functions of a file, and each constant, variable and type by itself;
-// none of a file that cannot be read.
+// declarations returns the functions of a file, and each constant, variable and type separately. It
+// returns none for a file that cannot be read.
 func declarations(path string) (list []ast.Node) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {

@@ -22,18 +22,17 @@ import (
 //go:embed testdata/floor.c
 var floorSource []byte
 
-// floor is the least that a job can cost on this machine: starting /bin/true in
-// a session of its own, with limits, as another user, and seeing its end.
+// floor is the lowest possible cost of a job on this machine: starting /bin/true in its own
+// session, with limits, as another user, and waiting for its end.
 type floor struct {
 	name string
 	once func() (cost, error)
 	stop func() error
 }
 
-// newFloor compiles the floor, which is in C so that nothing of the benchmark
-// (its page tables are copied by fork) counts against the machine. Without a
-// compiler the floor is written in Go, which costs about 0.15 ms more: ratios
-// to it flatter everybody.
+// newFloor compiles the floor. It is in C, so that the benchmark itself (whose page tables fork
+// copies) does not add to the cost. Without a compiler the floor is in Go, which takes about 0.15
+// ms more; all ratios to it are then lower.
 func newFloor(ctx context.Context, dir string, user *userdb.User) (*floor, error) {
 	cc, _ := exec.LookPath("cc")
 	if cc == "" {

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deadline is how long anything may take that is waited for.
+// deadline is the timeout for everything.
 const deadline = time.Minute
 
-// measureFootprint runs n jobs that sleep and looks at their shepherds, for a time
-// that begins when the last of the jobs has been there for some.
+// measureFootprint runs n jobs that sleep and measures their shepherds for a time, which begins a
+// while after the last job has started.
 func measureFootprint(ctx context.Context, r *report, m *maker, s shepherd, c command, n int, settle, idle time.Duration) (err error) {
 	jobs := make(map[int]*madeJob, n)
 	defer func() { err = errors.Join(err, endAll(jobs)) }()
@@ -39,8 +39,7 @@ func measureFootprint(ctx context.Context, r *report, m *maker, s shepherd, c co
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	// What a shepherd does after it has started its job is over soon; that it
-	// is over is what is measured then.
+	// After the start of its job, a shepherd is busy only for a short time. Measure after that.
 	if err := pause(ctx, settle); err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// waitForJob waits until a shepherd has a child that has become sleep.
+// waitForJob waits until a shepherd has a child that executes sleep.
 func waitForJob(ctx context.Context, pid int) error {
 	for end := time.Now().Add(deadline); time.Now().Before(end); {
 		tasks, err := filepath.Glob(proc(pid, "task/*/children"))
@@ -78,7 +77,7 @@ func waitForJob(ctx context.Context, pid int) error {
 		for _, t := range tasks {
 			b, err := os.ReadFile(t)
 			if err != nil {
-				continue // the thread has ended
+				continue // the thread has exited
 			}
 			for child := range strings.FieldsSeq(string(b)) {
 				if comm, _ := os.ReadFile("/proc/" + child + "/comm"); string(comm) == "sleep\n" {
@@ -93,7 +92,7 @@ func waitForJob(ctx context.Context, pid int) error {
 	return fmt.Errorf("process %d has not started its job within %v", pid, deadline)
 }
 
-// endAll ends the jobs as a daemon does, and waits for their shepherds.
+// endAll ends the jobs in the same way as a daemon, and waits for their shepherds.
 func endAll(jobs map[int]*madeJob) error {
 	var errs []error
 	for pid := range jobs {
@@ -117,12 +116,12 @@ func endAll(jobs map[int]*madeJob) error {
 	return errors.Join(errs...)
 }
 
-// footprint is what a number of processes use.
+// footprint is the resource usage of a number of processes.
 type footprint struct {
 	pss, privateDirty, rss int64 // bytes
 	threads                int64
-	ticks                  int64         // of user and system time
-	cpu                    time.Duration // the same, exact
+	ticks                  int64         // user and system time
+	cpu                    time.Duration // the same in nanoseconds
 	switches               int64         // of context, voluntary or not
 }
 
@@ -148,7 +147,7 @@ func (f *footprint) add(pid int) error {
 	if err != nil {
 		return err
 	}
-	const userTime, systemTime = 11, 12 // proc(5), counted from behind the name
+	const userTime, systemTime = 11, 12 // proc(5), fields after the name
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	f.ticks += number(fields[userTime]) + number(fields[systemTime])
 	tasks, err := filepath.Glob(proc(pid, "task/*"))
@@ -174,7 +173,7 @@ func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "
 
 func kib(text []byte, key string) int64 { return value(text, key) << 10 }
 
-// value returns the number behind a key at the beginning of a line.
+// value returns the number after a key at the beginning of a line.
 func value(text []byte, key string) int64 {
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, key); ok {

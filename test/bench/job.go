@@ -23,7 +23,7 @@ func benchUser() (*userdb.User, error) {
 	return userdb.System().User("nobody")
 }
 
-// maker makes jobs as a daemon does that starts a shepherd for each.
+// maker creates jobs in the same way as a daemon that starts a shepherd for each.
 type maker struct {
 	user  *userdb.User
 	spool *jobdir.Spool
@@ -46,20 +46,20 @@ func newMaker(dir string) (*maker, error) {
 	return &maker{user: user, spool: spool, tmp: filepath.Join(dir, "tmp")}, nil
 }
 
-// command is a job's program and what is run around it.
+// command describes a job's program and its procedures.
 type command struct {
 	argv       []string
 	procedures bool // prolog and epilog
 	edit       func(d *job.Description)
 }
 
-// madeJob is a job that can be started.
+// madeJob is a job that is ready to be started.
 type madeJob struct {
 	maker  *maker
 	id     job.ID
 	dir    *jobdir.Dir
 	tmpdir jobdir.Tmpdir
-	group  *cgroup.Group // nil without
+	group  *cgroup.Group // nil for none
 }
 
 func (m *maker) make(c command) (j *madeJob, err error) {
@@ -77,7 +77,7 @@ func (m *maker) make(c command) (j *madeJob, err error) {
 	}
 	j.dir, err = m.spool.Create(d, jobdir.CreateOptions{
 		Hosts:  []jobdir.PEHost{{Host: d.Host, Slots: 1, Queue: d.Queue + "@" + d.Host}},
-		NoSync: true, // it would be the disk that is measured
+		NoSync: true, // otherwise the benchmark would measure the disk
 	})
 	if err != nil {
 		return j, err
@@ -146,7 +146,7 @@ func (m *maker) environment(d *job.Description) []string {
 	}
 }
 
-// check returns an error unless the job has run and ended well.
+// check returns an error unless the job has run and finished successfully.
 func (j *madeJob) check() error {
 	failed, done, err := j.dir.ExitStatus()
 	switch {
@@ -168,7 +168,7 @@ func (j *madeJob) check() error {
 	return nil
 }
 
-// remove removes what is on disk for the job.
+// remove removes the job's files.
 func (j *madeJob) remove() error {
 	var errs []error
 	if j.group != nil {

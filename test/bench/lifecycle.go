@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// shepherd is a supervisor that is measured.
+// shepherd is a supervisor to be measured.
 type shepherd struct {
 	name string
 	argv []string
 	env  []string
 }
 
-// start starts the shepherd in a job's directory as a daemon does. The start
-// itself is as cheap as can be (vfork), so that the time is the shepherd's own.
+// start starts the shepherd in a job's directory like a daemon. The start itself is as cheap as
+// possible (vfork), so that the measured time is the shepherd's own.
 func (s shepherd) start(j *madeJob) (pid int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -37,8 +37,8 @@ func (s shepherd) start(j *madeJob) (pid int, err error) {
 	return pid, nil
 }
 
-// cost is what one lifecycle took: by the clock, and of the processors, by the
-// process and all its descendants.
+// cost is the cost of one lifecycle: the elapsed time, and the CPU time of the process and all its
+// descendants.
 type cost struct{ time, cpu time.Duration }
 
 // lifecycle measures a shepherd from its start to its end.
@@ -72,8 +72,8 @@ func waitSince(start time.Time, pid int) (cost, error) {
 	}
 }
 
-// measureLifecycles takes n measurements of each contender, in turns, so that
-// whatever else the machine does meets all of them alike.
+// measureLifecycles takes n measurements of each shepherd, in turns, so that other load on the
+// machine affects all of them equally.
 func measureLifecycles(ctx context.Context, r *report, m *maker, dir string, shepherds []shepherd, n int) error {
 	f, err := newFloor(ctx, dir, m.user)
 	if err != nil {

@@ -21,10 +21,10 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// overrun is how far jobs got beyond a limit, or how long their end took.
+// overrun is the amount by which jobs exceeded a limit, or the time that their end took.
 type overrun struct {
 	What   string  `json:"what"`
-	Means  string  `json:"means"` // how the job was held: control group or /proc
+	Means  string  `json:"means"` // how the limit was enforced: control group or /proc
 	Unit   string  `json:"unit"`
 	Runs   int     `json:"runs"`
 	Median float64 `json:"median"`
@@ -32,8 +32,7 @@ type overrun struct {
 	Goal   string  `json:"goal"`
 }
 
-// measurement is one row: a job that goes beyond a limit, and what is measured of
-// its end.
+// measurement is one row: a job that exceeds a limit, and the measured value of its end.
 type measurement struct {
 	what, unit, goal string
 	argv             []string // of the payload
@@ -43,12 +42,12 @@ type measurement struct {
 	of               func(e *end) (float64, error)
 }
 
-// end is what is known about a job that has ended.
+// end describes a finished job.
 type end struct {
 	usage *jobdir.Usage
 	asked time.Time // when its end was requested
-	gone  time.Time // when its shepherd, which waits for all its processes, had ended
-	beats []byte    // what the payload has told, or nil
+	gone  time.Time // time at which its shepherd, which waits for all its processes, had exited
+	beats []byte    // the file of the payload, or nil
 }
 
 func hard(r job.Resource, v uint64) func(d *job.Description) {
@@ -131,15 +130,15 @@ func heldAtMost(e *end) (float64, error) { return float64(e.word(0)) / mib, e.li
 func sinceCrossing(e *end) (float64, error) {
 	crossed, last := e.word(1), e.word(2)
 	if crossed == 0 {
-		return 0, e.limited() // the kernel did not let it
+		return 0, e.limited() // the kernel prevented it
 	}
 	return float64(last-crossed) / 1e6, e.limited()
 }
 
 func untilGone(e *end) (float64, error) { return e.gone.Sub(e.asked).Seconds() * 1e3, nil }
 
-// measureLimits measures each row without a control group, and with one where the
-// machine lets us make them.
+// measureLimits measures each row without a control group, and with one if the machine supports
+// that.
 func measureLimits(ctx context.Context, r *report, m *maker, dir string, s shepherd, runs int) error {
 	payload := filepath.Join(dir, "payload")
 	if err := goBuild(ctx, payload, "github.com/execd-project/execd/test/payload"); err != nil {
@@ -186,10 +185,10 @@ func measureLimits(ctx context.Context, r *report, m *maker, dir string, s sheph
 	return measureWatch(ctx, r, m, s, ways)
 }
 
-// measureWatch measures what it costs to watch jobs that sleep.
+// measureWatch measures the cost of watching sleeping jobs.
 func measureWatch(ctx context.Context, r *report, m *maker, s shepherd, ways []*cgroup.Manager) error {
-	// A job is looked at less and less often, for the accounting: what counts is
-	// the time after its first minute.
+	// For accounting, a job is measured at growing intervals. The benchmark measures the time after
+	// its first minute.
 	const jobs, settle, watched = 200, time.Minute, time.Minute
 	for _, m.groups = range ways {
 		name := s.name + ", all limits, by /proc"
@@ -204,7 +203,7 @@ func measureWatch(ctx context.Context, r *report, m *maker, s shepherd, ways []*
 	return nil
 }
 
-// openGroups opens where groups of jobs can be made; nil where there is none.
+// openGroups returns a manager for groups of jobs; nil if the machine supports none.
 func openGroups(r *report) (*cgroup.Manager, error) {
 	groups, err := cgroup.Open(cgroup.Config{Name: fmt.Sprintf("execd-bench-%d", os.Getpid()), MoveSelf: true})
 	if err != nil {
@@ -220,7 +219,7 @@ func openGroups(r *report) (*cgroup.Manager, error) {
 
 func (row *measurement) measure(ctx context.Context, m *maker, s shepherd, payload, beats string) ([]float64, error) {
 	c := command{argv: []string{payload}, edit: func(d *job.Description) {
-		d.VmemLimit = job.VmemMemory // Go maps more than it uses
+		d.VmemLimit = job.VmemMemory // Go maps more memory than it uses
 		d.LimitGrace = time.Minute
 		row.edit(d)
 	}}
@@ -256,7 +255,7 @@ func (row *measurement) measure(ctx context.Context, m *maker, s shepherd, paylo
 	return values, nil
 }
 
-// batch runs as many jobs at once as the row wants.
+// batch runs the row's number of jobs at once.
 func (row *measurement) batch(ctx context.Context, m *maker, s shepherd, c command) (ends []*end, err error) {
 	jobs := map[int]*madeJob{}
 	defer func() {
@@ -312,7 +311,7 @@ func (row *measurement) batch(ctx context.Context, m *maker, s shepherd, c comma
 	return ends, nil
 }
 
-// allLimits is every limit that is watched, far away.
+// allLimits sets every limit that is watched, far above the usage.
 func allLimits(d *job.Description) {
 	d.VmemLimit = job.VmemMemory
 	d.Limits[job.RT] = job.Limit{Soft: 3600, Hard: 7200}

@@ -1,12 +1,11 @@
-// Command bench measures what a supervisor costs each job: the time of one
-// lifecycle around /bin/true, and the memory, processor time and context
-// switches of many that wait for a job to end. Everything is measured in one
-// run, in turns, beside the least that the machine can do (see floor.go) and
-// beside the original sge_shepherd where it is installed: on a busy machine only
-// ratios of one run mean something.
+// Command bench measures the cost of a supervisor per job: the time of one lifecycle around
+// /bin/true, and the memory, CPU time and context switches of many supervisors that wait for their
+// jobs. It measures everything in one run, in turns, together with the lowest possible cost (see
+// floor.go) and, if it is installed, the original sge_shepherd: on a busy machine only ratios
+// within one run are meaningful.
 //
-// As root the jobs run as user nobody, otherwise as whoever calls it. What the
-// machine lacks is left out with the reason.
+// As root it runs the jobs as user nobody, otherwise as the caller. It skips what the machine does
+// not support, and prints the reason.
 package main
 
 import (
@@ -38,7 +37,7 @@ type options struct {
 	shepherds builds
 }
 
-// builds are executables of our shepherd to compare, as NAME=PATH.
+// builds are executables of this project's shepherd to compare, as NAME=PATH.
 type builds []struct{ name, path string }
 
 func (b *builds) String() string { return "" }
@@ -75,14 +74,14 @@ func main() {
 }
 
 func run(o options) (err error) {
-	// The one thread that starts and waits for everything: moving between
-	// threads would be measured, too.
+	// A single thread starts and waits for all processes, because switching threads would affect
+	// the measurement.
 	runtime.LockOSThread()
 	// Ctrl-C must not leave hundreds of processes behind.
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	// What an ordinary daemon is started with. The original closes every
-	// descriptor that it might have, so that its time depends on this limit.
+	// The usual limit of a daemon. The original closes every possible descriptor, so its time
+	// depends on this limit.
 	if err := setOpenFiles(1024); err != nil {
 		return err
 	}
@@ -91,7 +90,7 @@ func run(o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // the job's user goes through it
+	if err := os.Chmod(dir, 0o755); err != nil { // the job's user must be able to enter it
 		return err
 	}
 
@@ -136,7 +135,7 @@ func run(o options) (err error) {
 		for _, s := range shepherds {
 			err := measureFootprint(ctx, r, jobs, s, command{argv: []string{"/bin/sleep", "3600"}}, o.jobs, time.Second, o.idle)
 			if errors.Is(err, os.ErrPermission) {
-				// Ours lets nobody look into it but root.
+				// Only root may examine this project's shepherd.
 				r.skip("memory of "+s.name, err)
 			} else if err != nil {
 				return err
@@ -159,8 +158,8 @@ func run(o options) (err error) {
 	return os.WriteFile(o.json, append(text, '\n'), 0o644)
 }
 
-// diskDir returns a temporary directory on a disk, as a spool area is. /tmp may be in
-// memory, where files cost next to nothing.
+// diskDir returns a temporary directory on a disk, as a spool area is. /tmp may be in memory, where
+// files cost almost nothing.
 func diskDir() string {
 	const dir = "/var/tmp"
 	if unix.Access(dir, unix.W_OK) == nil {
@@ -169,7 +168,7 @@ func diskDir() string {
 	return os.TempDir()
 }
 
-// build makes our shepherd as `make build` does.
+// build builds the shepherd like `make build`.
 func build(ctx context.Context, path string) error {
 	if err := goBuild(ctx, path, "github.com/execd-project/execd/cmd/shepherd"); err != nil {
 		return err
@@ -187,9 +186,8 @@ func goBuild(ctx context.Context, path, pkg string) error {
 	return nil
 }
 
-// reinstall writes an executable again, in one piece as an installer does. What
-// a linker has written piecemeal lies in small pages in the kernel's cache, and
-// each start from there takes some percent longer.
+// reinstall writes an executable again as a whole, like an installer. A linker writes it in pieces,
+// which the kernel caches in small pages, and each start from these takes some percent longer.
 func reinstall(path string) error {
 	b, err := os.ReadFile(path)
 	if err == nil {
@@ -201,8 +199,8 @@ func reinstall(path string) error {
 	return err
 }
 
-// timeCreate measures what a file system takes for a new file of a few bytes. A
-// shepherd makes seven, and on some disks that is a good part of its time.
+// timeCreate measures the time to create a file of a few bytes. A shepherd creates seven files,
+// which on some disks is a large part of its time.
 func timeCreate(dir string) (microseconds float64, err error) {
 	const files = 100
 	dir, err = os.MkdirTemp(dir, "files-")
@@ -218,7 +216,7 @@ func timeCreate(dir string) (microseconds float64, err error) {
 	return float64(time.Since(start).Microseconds()) / files, nil
 }
 
-// setOpenFiles sets the soft limit of descriptors, for us and what we start.
+// setOpenFiles sets the soft limit of descriptors for this process and its children.
 func setOpenFiles(n uint64) error {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report is the outcome of a run, as printed and as JSON.
+// report is the result of a run, as text and as JSON.
 type report struct {
 	Machine     string       `json:"machine"`
-	User        string       `json:"user"` // who the jobs ran as
+	User        string       `json:"user"` // user of the jobs
 	Directory   string       `json:"directory"`
-	CreateFile  float64      `json:"create_file_us"` // there
+	CreateFile  float64      `json:"create_file_us"` // in that directory
 	Executables []executable `json:"executables"`
 	Lifecycles  []lifecycle  `json:"lifecycles"`
 	Footprints  []usage      `json:"footprints"`
@@ -38,11 +38,11 @@ type lifecycle struct {
 	P10    float64 `json:"p10_ms"`
 	P90    float64 `json:"p90_ms"`
 	CPU    float64 `json:"median_cpu_ms"`
-	// Ratio is that of the medians to the floor's.
+	// Ratio is the median divided by the floor's median.
 	Ratio float64 `json:"ratio_to_floor"`
 }
 
-// usage is what one of many shepherds uses, on average, but for the sums.
+// usage is the usage of one of many shepherds: the average, except for sums.
 type usage struct {
 	Name             string  `json:"name"`
 	Jobs             int     `json:"jobs"`
@@ -95,7 +95,7 @@ func (r *report) lifecycle(name string, took []cost) {
 	r.Lifecycles = append(r.Lifecycles, l)
 }
 
-// percentile is in milliseconds.
+// percentile returns a percentile in milliseconds.
 func percentile(p int, d []time.Duration) float64 {
 	slices.Sort(d)
 	return d[len(d)*p/100].Seconds() * 1e3

@@ -1,5 +1,5 @@
-// Package clients tests execd standalone with the programs that people reach a batch system
-// through: workflow engines, libraries, portals. Some of them run (those that Debian has), others
-// are replayed: a test sends what the program sends, as its public source has it, and reads the
-// answers with the program's regular expressions. docs/clients.md has a row for each.
+// Package clients tests execd standalone with the programs through which people use a batch system:
+// workflow engines, libraries, portals. It runs the programs that Debian has. It replays others: a
+// test sends the same commands as the program's public source, and reads the answers with the
+// program's regular expressions. docs/clients.md has a row for each program.
 package clients

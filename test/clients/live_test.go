@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// Programs of others that speak to Grid Engine by its commands, as Debian has them. Each
-// makes sum.txt with 0, 1 and 2, by four jobs or more.
+// clients are programs of Debian that use the commands of Grid Engine. Each makes sum.txt with 0, 1
+// and 2, by four jobs or more.
 var clients = []struct {
 	program, packages string
 	files             map[string]string
@@ -121,10 +121,10 @@ with ipyparallel.Cluster(engine_launcher_class="sge", n=4, profile_dir="profile"
 	},
 }
 
-// livePatience is when a test gives such a program up: some ask every ten seconds only.
+// livePatience is the timeout for such a program: some poll only every ten seconds.
 const livePatience = 5 * time.Minute
 
-// TestSoakLiveClients has workflows run by such programs, unchanged.
+// TestSoakLiveClients runs workflows with such programs, unchanged.
 func TestSoakLiveClients(t *testing.T) {
 	testenv.Soak(t)
 	for _, c := range clients {

@@ -18,9 +18,9 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// TestSoakLoad has 50 processes ask for the list of jobs ten times a second, clients that never read
-// their answers, and clients that are killed in the middle of each call. In the meantime jobs
-// are submitted and run: the numbers that qsub printed are those of jobs that have run, once each.
+// TestSoakLoad runs 50 processes that request the list of jobs ten times a second, clients that
+// never read their answers, and clients that are killed during each call. Meanwhile it submits and
+// runs jobs: each job number that qsub printed belongs to a job that has run once.
 func TestSoakLoad(t *testing.T) {
 	testenv.Soak(t)
 	const (
@@ -52,7 +52,7 @@ func TestSoakLoad(t *testing.T) {
 		})
 	}
 
-	// Requests whose answers nobody reads, one behind the other, until the daemon takes no more.
+	// Requests whose answers are never read, one after the other, until the daemon accepts no more.
 	for range silent {
 		all.Go(func() {
 			conn, err := net.Dial("unix", s.socket()) //nolint:noctx // it is closed below
@@ -72,15 +72,15 @@ func TestSoakLoad(t *testing.T) {
 			}
 			for ctx.Err() == nil {
 				if _, err := conn.Write(request); err != nil {
-					break // the daemon does not read any more: that is its answer
+					break // the daemon no longer reads from this client
 				}
 			}
 			<-ctx.Done()
 		})
 	}
 
-	// Commands that are killed after a while that grows: some before they have sent anything, some in the
-	// middle, some when they have finished. What they have submitted, they have submitted.
+	// Commands that are killed after a growing delay: some before they have sent anything, some
+	// during the call, some after they have finished. Jobs that they have submitted stay.
 	for _, line := range []string{"qsub -h -N dies -b y -o /dev/null -j y true", "qstat -xml -u *", "qacct -j", "qdel dies", "qconf -sq all.q", "qsub -N dies -sync y -b y -o /dev/null -j y true"} {
 		all.Go(func() {
 			words := strings.Fields(line)

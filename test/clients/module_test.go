@@ -122,7 +122,7 @@ func TestModuleGo(t *testing.T) {
 		t.Errorf("the output of a job that did not run: %v", err)
 	}
 
-	// What goes wrong, in the words of the commands.
+	// Errors have the texts of the commands.
 	failed := func(err error, want string) {
 		t.Helper()
 		if e, ok := errors.AsType[*module.CommandError](err); !ok || e.Status == 0 || !strings.Contains(e.Text, want) {

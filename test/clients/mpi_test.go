@@ -27,8 +27,8 @@ accounting_summary FALSE
 qsort_args NONE
 `
 
-// mpiSite is a site with that environment. Its daemon calls the host node1, which is not the name
-// that the kernel has.
+// mpiSite returns a site with that environment. Its daemon uses the host name node1, which differs
+// from the kernel's.
 func mpiSite(t *testing.T) *site {
 	t.Helper()
 	s := newSite(t, 8)
@@ -60,8 +60,8 @@ echo "status $?"
 	}
 }
 
-// ranks is an MPI program: each rank prints its process ID. With "wait" they then wait until they are
-// killed, and with "die" rank 1 kills itself.
+// ranks is an MPI program: each rank prints its process ID. With "wait" the ranks then wait until
+// they are killed, and with "die" rank 1 kills itself.
 const ranks = `#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,8 @@ int main(int argc, char **argv) {
 func TestSoakMPI(t *testing.T) {
 	testenv.Soak(t)
 	for name, library := range map[string]struct{ compiler, run, machines, file, packages string }{
-		// Debian's Open MPI starts orted with qrsh, since node1 is no name of the host that it knows.
+		// Debian's Open MPI starts orted with qrsh, since it does not recognize node1 as the name
+		// of this host.
 		"Open MPI": {"mpicc.openmpi", "mpirun.openmpi", `{print $1, "slots="$2}`, "-machinefile", "openmpi-bin libopenmpi-dev"},
 		"MPICH":    {"mpicc.mpich", "mpiexec.hydra", `{print $1":"$2}`, "-f", "mpich libmpich-dev"},
 	} {

@@ -14,8 +14,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestNothingOnStandardError types the commands that clients call: AiiDA and others take any text
-// on standard error for a failure.
+// TestNothingOnStandardError runs the commands that clients call. AiiDA and others treat any text
+// on standard error as a failure.
 func TestNothingOnStandardError(t *testing.T) {
 	s := newSite(t, 4)
 	quiet := func(line string) string {
@@ -108,8 +108,8 @@ qdel WAITS
 	}
 }
 
-// TestQstatWaitsForTheDaemon asks while no daemon can answer: qstat waits, and lists the jobs when
-// one can. Without any text it would say that all jobs have finished.
+// TestQstatWaitsForTheDaemon runs qstat while no daemon can answer: qstat waits, and lists the jobs
+// once a daemon answers. Empty output would mean that all jobs have finished.
 func TestQstatWaitsForTheDaemon(t *testing.T) {
 	s := newSite(t, 1)
 	id := strings.TrimSpace(s.must(s.run("qsub", "-terse", "-b", "y", "-cwd", "-o", "/dev/null", "-j", "y", "sleep", "1000")))
@@ -129,7 +129,7 @@ func TestQstatWaitsForTheDaemon(t *testing.T) {
 		select {
 		case r := <-answer:
 			t.Fatalf("%s: %+v", how, r)
-		case <-time.After(time.Second): // the longer the test looks, the more it can find
+		case <-time.After(time.Second): // the longer the test waits, the more it can detect
 		}
 	}
 	if err := unix.Kill(s.daemon.Pid(), unix.SIGSTOP); err != nil {
@@ -149,8 +149,8 @@ func TestQstatWaitsForTheDaemon(t *testing.T) {
 	answered("the daemon is started again", answer)
 }
 
-// TestSoakQstatFailsWithoutADaemon asks where no daemon can start, since another process has its
-// store: qstat fails after a while.
+// TestSoakQstatFailsWithoutADaemon runs qstat while no daemon can start, since another process
+// holds its store: qstat fails after some time.
 func TestSoakQstatFailsWithoutADaemon(t *testing.T) {
 	testenv.Soak(t)
 	s := newSite(t, 1)

@@ -12,20 +12,21 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// replay is a published client: what it sends, and how it reads the answers.
+// replay describes a published client: the commands that it sends, and how it reads the answers.
 type replay struct {
-	// directives are lines of its scripts, with %s for the name of the job.
+	// directives holds lines of its scripts, with %s for the name of the job.
 	directives string
 	// submit is its command line, with FILE for the script, or with the script on standard input.
 	submit string
 	// id finds the number of the job in the answer.
 	id *regexp.Regexp
-	// list is the command by which it finds its jobs, and listed what it reads: states by numbers.
+	// list is the command with which it finds its jobs. listed parses the output: states by job
+	// number.
 	list   string
 	listed func(t *testing.T, text string) map[string]string
-	// array says how it asks for tasks; it is empty if it never does.
+	// array says how it requests tasks; it is empty if it never does.
 	array string
-	// status finds the exit status in what qacct -j prints; nil if it looks at files.
+	// status finds the exit status in the output of qacct -j; nil if the client uses files instead.
 	status *regexp.Regexp
 }
 
@@ -35,7 +36,7 @@ var (
 	exitStatus  = regexp.MustCompile(`(?m)^exit_status\s+(\d+)`)
 )
 
-// replays are the clients, by their names: facts of their public sources.
+// replays maps the names of clients to facts from their public sources.
 var replays = map[string]replay{
 	"nextflow": {
 		directives: "#$ -N nf-%s\n#$ -o /dev/null\n#$ -j y\n#$ -terse\n#$ -notify\n#$ -l slots=2\n#$ -l h_rt=00:10:00\n#$ -l mem_free=1M\n",
@@ -153,7 +154,7 @@ func elements(t *testing.T, text string) map[string]string {
 	return states
 }
 
-// conversation is a client that talks to a site.
+// conversation is a client that uses a site.
 type conversation struct {
 	*testing.T
 	replay
@@ -165,12 +166,12 @@ func (c *conversation) fill(line string) []string {
 	return strings.Fields(strings.NewReplacer("WORK", c.site.work, "USER", c.site.user.Username).Replace(line))
 }
 
-// submitted submits a job that does something, and returns its number.
+// submitted submits a job with a script, and returns its number.
 func (c *conversation) submitted(kind, directives, does string) string {
 	c.Helper()
 	header := c.directives
 	if _, err := os.Stat(c.site.user.HomeDir); err != nil && !strings.Contains(c.directives+c.submit, "wd") {
-		header += "#$ -wd WORK\n" // the directory of its jobs would be the home of the user, which some users lack
+		header += "#$ -wd WORK\n" // some users lack a home directory, the default working directory
 	}
 	header = strings.ReplaceAll(strings.ReplaceAll(header, "%s", kind), "WORK", c.site.work)
 	text := "#!/bin/sh\n" + header + directives + "echo run >> " + c.site.work + "/" + c.name + "." + kind + "\n" + does + "\n"
@@ -187,7 +188,7 @@ func (c *conversation) submitted(kind, directives, does string) string {
 	return found[1]
 }
 
-// states asks for the states of the jobs.
+// states requests the states of the jobs.
 func (c *conversation) states() map[string]string {
 	c.Helper()
 	words := c.fill(c.list)
@@ -198,8 +199,8 @@ func (c *conversation) states() map[string]string {
 	return c.listed(c.T, r.stdout)
 }
 
-// ended checks what is left of a job: how many of its tasks have run, and their exit status. As
-// clients do, it asks at once after the job has left the list.
+// ended checks the records of a job: the number of its tasks that have run, and their exit status.
+// Like the clients, it asks at once after the job has left the list.
 func (c *conversation) ended(kind, id string, tasks int, status string) {
 	c.Helper()
 	if n := strings.Count(c.site.read(c.name+"."+kind), "run\n"); n != tasks {
@@ -221,8 +222,8 @@ func (c *conversation) ended(kind, id string, tasks int, status string) {
 	}
 }
 
-// TestReplays has each client run a job that succeeds, one that fails, one that is killed, and an
-// array job, all at the same time, while the daemon is killed and started again.
+// TestReplays makes each client run a job that succeeds, one that fails, one that is killed, and an
+// array job, all at the same time, while the daemon is killed and restarted.
 func TestReplays(t *testing.T) {
 	s := newSite(t, 200)
 	type started struct {
@@ -268,7 +269,7 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// TestSoakReplays has each client submit 200 jobs at once, and kills the daemon in between.
+// TestSoakReplays makes each client submit 200 jobs at once, and kills the daemon in between.
 func TestSoakReplays(t *testing.T) {
 	testenv.Soak(t)
 	const many = 200

@@ -18,8 +18,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// patience is when a test gives up: what takes a second may take half a minute where other
-// tests run at the same time.
+// patience is the timeout of a test. An operation of one second may take half a minute while other
+// tests run.
 const patience = 3 * time.Minute
 
 // period is the pause between two polls.
@@ -55,12 +55,12 @@ func build() (string, error) {
 	return dir, err
 }
 
-// site is a machine with execd standalone, as a user finds it after its installation: the built-in
-// configuration, but for the number of slots, and for users whose numbers are small.
+// site is a machine with execd standalone as it is after the installation: with the built-in
+// configuration, except for the number of slots and for users with low user IDs.
 type site struct {
 	testing.TB
 	bin, dir string
-	user     *user.User // who has the clients
+	user     *user.User // the user of the clients
 	work     string     // a directory of that user
 	daemon   testenv.Daemon
 }
@@ -83,12 +83,12 @@ func newSite(t testing.TB, slots int) *site {
 	return s
 }
 
-// client is the user who has the clients: one without rights, if the test has any.
+// client returns the user of the clients: one without special rights, if possible.
 func client(t testing.TB) *user.User {
 	t.Helper()
 	u, err := user.Current()
 	if os.Getuid() == 0 {
-		u, err = user.Lookup("man") // who has a home
+		u, err = user.Lookup("man") // an account with a home directory
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -104,14 +104,14 @@ func (s *site) start() {
 		"--spool", filepath.Join(s.dir, "spool"), "--socket", s.socket(), "--conf", filepath.Join(s.dir, "conf")), filepath.Join(s.dir, "log"))
 }
 
-// restart kills the daemon in the middle of what it does, and starts another one.
+// restart kills the daemon at any point of its work, and starts another one.
 func (s *site) restart() {
 	s.Helper()
 	s.daemon.Kill()
 	s.start()
 }
 
-// end deletes what there still is, and ends the daemon.
+// end deletes the remaining jobs, and stops the daemon.
 func (s *site) end() {
 	daemon, gone := s.daemon.Process()
 	if daemon == nil {
@@ -132,7 +132,7 @@ func (s *site) end() {
 	s.until("all jobs have left", func() bool { return s.root("qstat", "-u", "*").stdout == "" })
 }
 
-// result is what a command has printed, and its exit status.
+// result is the output of a command, and its exit status.
 type result struct {
 	stdout, stderr string
 	status         int
@@ -146,7 +146,8 @@ func (s *site) must(r result) string {
 	return r.stdout
 }
 
-// run types a command as the user of the clients, and root as the user of the test.
+// run runs a command as the user of the clients; if the test runs as an ordinary user, as that
+// user.
 func (s *site) run(name string, args ...string) result { return s.as(s.user, "", name, args...) }
 
 func (s *site) root(name string, args ...string) result {
@@ -157,7 +158,7 @@ func (s *site) root(name string, args ...string) result {
 	return s.as(u, "", name, args...)
 }
 
-// input types a command with a text on standard input.
+// input runs a command with a text on standard input.
 func (s *site) input(text, name string, args ...string) result {
 	return s.as(s.user, text, name, args...)
 }
@@ -176,7 +177,7 @@ func (s *site) as(u *user.User, stdin, name string, args ...string) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// command is a program with the commands of the daemon in PATH, in the directory of the user.
+// command returns a command with the daemon's commands in PATH, in the directory of the user.
 func (s *site) command(ctx context.Context, u *user.User, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = s.work
@@ -211,7 +212,7 @@ func (s *site) read(name string) string {
 	return string(b)
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func (s *site) until(what string, is func() bool) {
 	s.Helper()
 	limit := time.NewTimer(patience)

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// jobID is the number of a job at the beginning of a line of qstat.
+// jobID matches the number of a job at the beginning of a line of qstat.
 var jobID = regexp.MustCompile(`(?m)^ *(\d+) `)
 
-// TestRecordBeforeJobLeaves polls qstat and qacct as workflow engines do, under load, while the
-// daemon is killed again and again: a job that qstat does not list any more has its accounting
-// record, qstat never fails to list one that has not finished, and neither prints errors.
+// TestRecordBeforeJobLeaves polls qstat and qacct like workflow engines, under load, while the
+// daemon is killed repeatedly. A job that qstat no longer lists must have its accounting record,
+// qstat must list every unfinished job, and neither may print errors.
 func TestRecordBeforeJobLeaves(t *testing.T) {
 	const submitters, each, pollers, kills = 3, 12, 3, 4
 	s := newSite(t, 8)
 	var (
 		mu        sync.Mutex
-		jobs      = map[string]bool{} // submitted, and not seen to have left
+		jobs      = map[string]bool{} // submitted, and still listed so far
 		submitted int
 		over      atomic.Bool
 	)

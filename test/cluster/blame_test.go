@@ -8,11 +8,11 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// A procedure that runs as the owner of the job can be made to fail by that owner. It takes no
-// queue out of service whose procedure succeeds for others; a procedure that fails for others, too,
-// does.
+// The owner of a job can make a procedure fail that runs as the owner. Such a failure does not
+// disable a queue if the procedure succeeds for other owners. A procedure that fails for several
+// owners does disable it.
 func TestOwnersFailuresStopNoQueue(t *testing.T) {
-	// The owner ends what the procedure waits for.
+	// The owner kills the process for which the procedure waits.
 	const procedure = `#!/bin/sh
 [ ! -e /home/cell/broken ] || exit 1
 [ -e /home/$1/attack.$2 ] || exit 0
@@ -62,14 +62,15 @@ wait $! || exit 3
 	c.want(c.ended(id, 0, 1)[0], map[string]string{"failed": "14"})
 	works()
 
-	// Another agent knows it from the jobs that run.
+	// A new agent knows this from the running jobs.
 	waiting := sub("bob", "-b", "y", "sleep", "3600")
 	c.awaitState(waiting, "r")
 	c.anotherAgent()
 	c.awaitState(attack("prolog"), "Eqw")
 	works()
 
-	// It fails for everybody: one owner's job is enough to find out, and another one's.
+	// The procedure now fails for everybody: one job of each of two owners is sufficient to disable
+	// the queue.
 	if err := c.AddFile("/home/cell/broken", "", 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// patience is when a test gives up, on a machine that has much else to do. sge_qmaster
-// delivers again after five minutes what it does not know to have arrived.
+// patience is the timeout of a test, on a busy machine. sge_qmaster repeats an unconfirmed message
+// after five minutes.
 const patience = 6 * time.Minute
 
-// originalEnv has the original sge_execd in place of the agent, while one looks whether a
-// check is true of it.
+// originalEnv runs the original sge_execd in place of the agent, to verify a check with the
+// original.
 const originalEnv = "EXECD_CLUSTER_ORIGINAL"
 
 // programs builds the executables, once.
@@ -32,7 +32,7 @@ var programs = struct {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// They wait most of the time.
+	// The subtests wait most of the time.
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
@@ -62,7 +62,7 @@ func built(t testing.TB) string {
 	return dir
 }
 
-// cell is a cell whose execution daemon is the agent.
+// cell is a cell with the agent as its execution daemon.
 type cell struct {
 	*gridengine.Cell
 	*testing.T
@@ -98,7 +98,7 @@ func (c *cell) series() string {
 	return version
 }
 
-// queue makes a queue on all hosts of the cell.
+// queue creates a queue on all hosts of the cell.
 func (c *cell) queue(name string, attributes map[string]string) {
 	c.Helper()
 	all := map[string]string{"slots": "4", "load_thresholds": "NONE", "shell": "/bin/sh", "shell_start_mode": "unix_behavior"}
@@ -108,7 +108,7 @@ func (c *cell) queue(name string, attributes map[string]string) {
 	}
 }
 
-// root and alice run commands that have to succeed.
+// root and alice run commands that must succeed.
 func (c *cell) root(args ...string) string {
 	c.Helper()
 	out, err := c.Root(args...)
@@ -140,8 +140,8 @@ func (c *cell) qsub(args ...string) int {
 	return n
 }
 
-// anotherAgent kills the agent, starts another one, and waits until sge_qmaster knows that one:
-// what it sends to the killed one meanwhile, it repeats only after minutes.
+// anotherAgent kills the agent, starts another one, and waits until it is known to sge_qmaster:
+// messages sent to the killed agent in between are repeated only after minutes.
 func (c *cell) anotherAgent(options ...string) {
 	c.Helper()
 	registered := func() int { return strings.Count(c.AgentLog(), "registered with sge_qmaster") }
@@ -159,7 +159,7 @@ func (c *cell) anotherAgent(options ...string) {
 func (c *cell) script(name, text string) string {
 	c.Helper()
 	path := "/home/alice/" + name
-	if root := os.Getenv(testenv.OCSEnv); root != "" { // in PATH of jobs is Debian's
+	if root := os.Getenv(testenv.OCSEnv); root != "" { // PATH of jobs contains Debian's commands
 		text = "PATH=" + root + "/bin/lx-amd64:$PATH\n" + text
 	}
 	if err := c.AddFile(path, "#!/bin/sh\n"+text, 0o755); err != nil {
@@ -178,7 +178,7 @@ func (c *cell) file(path string) string {
 	return string(text)
 }
 
-// until waits for something.
+// until waits until a condition holds.
 func (c *cell) until(what string, ready func() bool) {
 	c.Helper()
 	if err := c.Poll(patience, what, func() (bool, error) { return ready(), nil }); err != nil {
@@ -186,10 +186,10 @@ func (c *cell) until(what string, ready func() bool) {
 	}
 }
 
-// states are those of the tasks of a job in qstat.
+// states returns the states of a job's tasks in qstat.
 func (c *cell) states(job int) []string {
 	out, err := c.Root("qstat", "-u", "*")
-	if err != nil { // sge_qmaster does not answer now
+	if err != nil { // sge_qmaster is temporarily unavailable
 		return []string{"?"}
 	}
 	var all []string
@@ -201,7 +201,7 @@ func (c *cell) states(job int) []string {
 	return all
 }
 
-// state is that of a job's first task; empty when it is not there any more.
+// state returns the state of a job's first task; empty if the task has left.
 func (c *cell) state(job int) string {
 	if all := c.states(job); len(all) > 0 {
 		return all[0]
@@ -240,7 +240,7 @@ func (c *cell) want(r gridengine.Record, fields map[string]string) {
 	}
 }
 
-// nothingLeft waits until the agent has nothing of a job any more.
+// nothingLeft waits until the agent has no data of any job.
 func (c *cell) nothingLeft() {
 	c.Helper()
 	c.until("the agent has no job directory", func() bool {
@@ -249,7 +249,7 @@ func (c *cell) nothingLeft() {
 	})
 }
 
-// run makes a subtest of the cell. It runs beside the others.
+// run runs a subtest in the cell, in parallel with the others.
 func (c *cell) run(name string, f func(c *cell)) {
 	c.Run(name, func(t *testing.T) {
 		t.Parallel()

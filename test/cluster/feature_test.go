@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// Checkpointing, advance reservations, and what is changed of jobs and queues.
+// Checkpointing, advance reservations, and changes of jobs and queues.
 func TestFeatures(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
 	for name, text := range map[string]string{
@@ -51,7 +51,7 @@ func TestFeatures(t *testing.T) {
 	c.nothingLeft()
 }
 
-// again is a script that waits in its first run, and ends with 6 in its second.
+// again is a script that waits in its first run, and exits with 6 in its second.
 const again = "echo $RESTARTED\n[ $RESTARTED = 0 ] || exit 6\ntrap 'echo told' USR1\ntouch /home/alice/ready.$JOB_ID\nwhile :; do sleep 0.1; done\n"
 
 func checkpoints(c *cell) {
@@ -92,14 +92,14 @@ func reservations(c *cell) {
 	})
 	c.run("what goes on beyond an advance reservation is ended", func(c *cell) {
 		script := c.sleepScript()
-		for seconds := 8; ; seconds *= 2 { // it may be over before the job has begun
+		for seconds := 8; ; seconds *= 2 { // the time may be over before the job has begun
 			ar := reserve(c, seconds)
 			out, err := c.User("alice", "qsub", "-terse", "-ar", ar, "-o", "/dev/null", "-j", "y", script)
 			if err != nil {
 				continue
 			}
 			job, _ := strconv.Atoi(strings.TrimSpace(out))
-			// sge_qmaster forgets it, without a record.
+			// sge_qmaster removes it without a record.
 			c.awaitState(job, "")
 			if c.exists(fmt.Sprintf("/tmp/began.%d.", job)) {
 				return
@@ -134,7 +134,7 @@ func changes(c *cell) {
 			c.Errorf("qstat -explain E says\n%s", out)
 		}
 		c.alice("qhold", strconv.Itoa(job))
-		_, _ = c.Root("qmod", "-c", "fails.q") // ends with 1 although it does it
+		_, _ = c.Root("qmod", "-c", "fails.q") // exits with 1 although it succeeds
 		c.until("it is not any more", func() bool { return !failed() })
 		c.alice("qdel", strconv.Itoa(job))
 
@@ -147,8 +147,8 @@ func changes(c *cell) {
 	})
 }
 
-// A host that is away too long: its jobs that may be run again are, elsewhere, and when it
-// is back, it ends what nobody wants any more.
+// If a host is unreachable for too long, its rerunnable jobs run elsewhere. When the host returns,
+// it kills the previous runs.
 func TestSoakRescheduleUnknown(t *testing.T) {
 	testenv.Soak(t)
 	c := start(t, gridengine.Config{Nodes: []string{"node1", "node2"}, Conf: map[string]string{

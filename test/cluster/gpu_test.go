@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// TestGPUs has the agent choose GPUs for jobs of an sge_qmaster, which only counts them: no two jobs get
-// the same one, also after the agent was killed, and no job opens others than its own.
+// TestGPUs lets the agent choose GPUs for jobs of an sge_qmaster that only counts them: no two jobs
+// get the same GPU, even after the agent was killed, and no job can open other GPUs than its own.
 func TestGPUs(t *testing.T) {
 	testenv.Require(t, testenv.Cgroup)
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
@@ -35,7 +35,7 @@ func TestGPUs(t *testing.T) {
 	options := []string{"--gpu-complex", "gpu", "--gpu-root", root}
 	c.anotherAgent(options...)
 
-	// It writes what it has got and what it can open, and ends when told.
+	// It writes the GPUs that it was granted and can open, and exits on request.
 	script := c.script("gpu.sh", `seen() { echo "$1 $SGE_HGR_gpu $CUDA_VISIBLE_DEVICES" $(for i in 0 1; do
 	case $(LC_ALL=C cat `+root+`/dev/nvidia$i 2>&1) in *"not permitted"*) ;; *) echo open$i;; esac; done); }
 if [ "$1" = task ]; then seen task; exit; fi
@@ -89,7 +89,7 @@ while [ ! -e /home/alice/end.$JOB_ID ]; do sleep 0.1; done
 	if got, want := seen(both), "job "+words+"task "+words; got != want {
 		t.Errorf("a parallel job has\n%swant\n%s", got, want)
 	}
-	// The master counts more than there are.
+	// The master counts more GPUs than exist.
 	c.root("qconf", "-mattr", "exechost", "complex_values", "gpu=3", c.Host)
 	more := submit("-l", "gpu=1")
 	c.until("the queue is in error", func() bool { return strings.Contains(c.root("qstat", "-f"), " E\n") })

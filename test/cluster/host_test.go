@@ -8,12 +8,12 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// The host is there with its values, and a job runs.
+// The host reports its load values, and a job runs.
 func TestHost(t *testing.T) {
 	c := start(t, gridengine.Config{})
 	c.queue("all.q", nil)
 	t.Run("qhost shows its values", func(t *testing.T) {
-		// Some are computed from two samples, and come with a later report.
+		// Some values are computed from two samples, and arrive with a later report.
 		c.until("all are there", func() bool {
 			out := c.root("qhost", "-F", "-h", c.Host)
 			return !slices.ContainsFunc([]string{"arch=lx-amd64", "num_proc", "mem_total", "np_load_avg", "m_topology", "m_socket", "cpu", "swap_total"}, func(v string) bool {

@@ -21,11 +21,11 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// within calls a function in the network of a process of the cell.
+// within calls a function in the network namespace of a process of the cell.
 func (c *cell) within(pid int, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // for ever: the thread ends with it
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		ns, err := os.Open(c.Proc(pid) + "/ns/net")
 		if err == nil {
 			err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
@@ -39,7 +39,7 @@ func (c *cell) within(pid int, f func() error) error {
 	return <-done
 }
 
-// A stranger connects with the agent of the host of sge_qmaster, from a host.
+// A stranger connects to the agent on the host of sge_qmaster, from another host.
 type stranger struct {
 	c    *cell
 	host string
@@ -61,12 +61,12 @@ func (s *stranger) connect() net.Conn {
 	return nc
 }
 
-// introduce opens one of commlib, as a component of a host.
+// introduce opens a commlib connection, as a component of a host.
 func (s *stranger) introduce(host, component string, id int) (*commlib.Conn, error) {
 	return s.introduceOn(s.connect(), host, component, id)
 }
 
-// introduceOn does so on a connection of TCP.
+// introduceOn does this on an open TCP connection.
 func (s *stranger) introduceOn(nc net.Conn, host, component string, id int) (*commlib.Conn, error) {
 	ctx, cancel := context.WithTimeout(s.c.Context(), patience)
 	defer cancel()
@@ -78,8 +78,8 @@ func (s *stranger) introduceOn(nc net.Conn, host, component string, id int) (*co
 	return conn, err
 }
 
-// pour writes much, and returns how much of it was taken before the other side closed the
-// connection, in MiB.
+// pour writes a large amount of data, and returns the amount accepted before the other side closed
+// the connection, in MiB.
 func (s *stranger) pour(nc net.Conn, most int) int {
 	s.c.Helper()
 	if err := nc.SetWriteDeadline(time.Now().Add(patience)); err != nil {
@@ -104,7 +104,7 @@ func (s *stranger) closed(what string, nc net.Conn) {
 	}
 }
 
-// words are numbers as CULL has them.
+// words returns numbers in the format of CULL.
 func words(numbers ...uint32) []byte {
 	var b []byte
 	for _, n := range numbers {
@@ -113,7 +113,7 @@ func words(numbers ...uint32) []byte {
 	return b
 }
 
-// requests are requests for a task that make no sense.
+// requests returns invalid requests for a task.
 func requests() map[string][]byte {
 	const version, features, list = 0x10020000, 1, 9
 	// An element with one attribute, which is a list.
@@ -134,11 +134,11 @@ func requests() map[string][]byte {
 	}
 }
 
-// codec is for messages of Grid Engine 8.1.9.
+// codec encodes messages of Grid Engine 8.1.9.
 var codec = &message.Codec{Protocol: message.GridEngine81, Identity: message.Identity{User: "root", Group: "root"}}
 
-// Who is not sge_qmaster can neither have anything done, nor keep the agent from its work,
-// nor have it take much memory.
+// A peer that is not sge_qmaster can neither give orders to the agent, nor keep it from its work,
+// nor make it use much memory.
 func TestHostilePeers(t *testing.T) {
 	c := start(t, gridengine.Config{Nodes: []string{"node1"}, Conf: map[string]string{"load_report_time": "00:00:01"}})
 	c.queue("all.q", map[string]string{"slots": "20"})
@@ -158,7 +158,7 @@ func TestHostilePeers(t *testing.T) {
 			sub := &cell{c.Cell, t}
 			here.c, there.c = sub, sub
 			f(sub)
-			// It works on, and without another process.
+			// The agent continues to work, and without another process.
 			job := sub.qsub("-b", "y", "-o", "/dev/null", "-j", "y", "/bin/true")
 			sub.want(sub.ended(job, 0, 1)[0], map[string]string{"failed": "0", "exit_status": "0"})
 			if now, _ := sub.AgentPID(); now != agent || !sub.agentLives() {
@@ -248,15 +248,15 @@ func TestHostilePeers(t *testing.T) {
 				if introduced {
 					text = string(request) + text
 				}
-				_, _ = nc.Write([]byte(text)) // it may be closed before all of it has been written
+				_, _ = nc.Write([]byte(text)) // the connection may be closed before everything is written
 				if strings.HasPrefix(what, "an end") {
 					_ = nc.(*net.TCPConn).CloseWrite()
 				}
 				if introduced { // the answer to the introduction comes first
 					_, _ = commlib.ReadConnectResponse(nc)
 				}
-				if what == "a payload of 1 GiB" { // that it is too long is known before it comes
-					const most = 100 // what is on the way is less
+				if what == "a payload of 1 GiB" { // the agent knows the length before the payload arrives
+					const most = 100 // MiB; data in transit is less
 					if n := there.pour(nc, most); n == most {
 						c.Errorf("%d MiB of %s are taken", n, what)
 					}
@@ -318,7 +318,7 @@ func TestHostilePeers(t *testing.T) {
 	c.nothingLeft()
 }
 
-// peak is the most memory that a process has had so far, in MB.
+// peak returns the peak memory of a process so far, in MB.
 func (c *cell) peak(pid int) int {
 	c.Helper()
 	text, err := os.ReadFile(c.Proc(pid) + "/status")

@@ -62,8 +62,7 @@ func TestInteractive(t *testing.T) {
 			}
 		})
 		c.run("qlogin is a shell on a terminal", func(c *cell) {
-			// What is typed before the shell is there is lost, and so is what comes
-			// after the end of the input.
+			// Input before the shell starts is lost, and so is input after the end of the input.
 			if err := c.AddFile("/home/alice/.bash_profile", "[ ! -t 0 ] || touch /home/alice/login.ready\n", 0o644); err != nil {
 				c.Fatal(err)
 			}
@@ -74,8 +73,8 @@ func TestInteractive(t *testing.T) {
 				c.Errorf("it wrote %q", out)
 			}
 		})
-		// What the client ends with, and the records, are those under the original; but there
-		// -notify keeps a job of qrsh from being ended at all.
+		// The exit status of the client, and the records, are the same as with the original. With
+		// the original, however, -notify prevents the end of a qrsh job.
 		for name, end := range map[string]struct {
 			options, trap, command string
 			status, failed         string
@@ -96,8 +95,8 @@ func TestInteractive(t *testing.T) {
 					out, _ := c.User("alice", "sh", "-c", "qrsh -now n "+end.options+" '"+end.trap+"echo $JOB_ID >"+path+"; "+end.command+"'; echo $?")
 					done <- strings.ReplaceAll(out, "\r", "")
 				}()
-				// What qstat calls running may not have reached the supervisor
-				// yet, and what is ended before that has failed otherwise.
+				// A job that qstat shows as running may not have reached the supervisor yet, and
+				// killing it before that causes another failure.
 				job := c.number(path)
 				c.awaitState(job, "r")
 				c.alice("qdel", strconv.Itoa(job))
@@ -112,7 +111,7 @@ func TestInteractive(t *testing.T) {
 	c.nothingLeft()
 }
 
-// number waits for a file that holds the number of a job.
+// number waits for a file with the number of a job.
 func (c *cell) number(path string) (job int) {
 	c.Helper()
 	c.until("a job writes its number", func() bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// Jobs of real clients, of all kinds, in one cell.
+// Jobs of real clients, of every kind, in one cell.
 func TestJobs(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01", "mailer": gridengine.BinDir + "/mailer"}})
 	for path, text := range map[string]string{
@@ -69,7 +69,7 @@ func TestJobs(t *testing.T) {
 	})
 }
 
-// jobs are jobs that come to their end.
+// jobs runs jobs that finish by themselves.
 func jobs(c *cell) {
 	c.run("a script gets its arguments and its environment", func(c *cell) {
 		job := c.qsub("-q", "all.q", "-o", "/home/alice/args", "-j", "y", "-N", "argued", "-v", "A=1,B=two words", "-A", "acct", "-P", "science",
@@ -116,7 +116,7 @@ func jobs(c *cell) {
 			c.script("limits.sh", "ulimit -f; ulimit -s\n"))
 		long := c.qsub("-q", "all.q", "-l", "h_rt=2", "-m", "a", "-b", "y", "-o", "/dev/null", "-j", "y", "/bin/sleep", "1000")
 		c.ended(soft, 0, 1)
-		if got := c.file("/home/alice/limits"); got != "2048\n8192\n" { // dash counts blocks of 512 bytes
+		if got := c.file("/home/alice/limits"); got != "2048\n8192\n" { // dash prints blocks of 512 bytes
 			c.Errorf("it has %q", got)
 		}
 		r := c.ended(long, 0, 1)[0]
@@ -186,12 +186,12 @@ func jobs(c *cell) {
 	})
 	c.run("a job is held to its cores", func(c *cell) {
 		options := []string{"-binding", "explicit:0,0"}
-		if c.series() == "9.1" { // there the scheduler chooses
+		if c.series() == "9.1" { // the scheduler of 9.1 chooses the cores
 			options = []string{"-bamount", "1", "-bunit", "C"}
 		}
 		job := c.qsub(append(options, "-q", "all.q", "-o", "/home/alice/bound", "-j", "y", c.script("bound.sh", "nproc; echo $SGE_BINDING\n"))...)
 		c.ended(job, 0, 1)
-		// A core has as many processors as it has threads.
+		// A core has as many processors as threads.
 		n, _, _ := strings.Cut(c.file("/home/alice/bound"), "\n0")
 		if got, err := strconv.Atoi(n); err != nil || got < 1 || got >= runtime.NumCPU() && got > 1 {
 			c.Errorf("it wrote %q on a host with %d processors", c.file("/home/alice/bound"), runtime.NumCPU())
@@ -206,11 +206,11 @@ func jobs(c *cell) {
 	})
 }
 
-// tellBegin is what a script begins with for which a test waits by begun.
+// tellBegin is the first line of a script for which a test waits with begun.
 const tellBegin = ": >/tmp/began.$JOB_ID.${SGE_TASK_ID#undefined}\n"
 
-// begun waits until a task runs, for sge_qmaster and on its host: what is ended before that
-// may end as a job that has not begun.
+// begun waits until a task runs, both for sge_qmaster and on its host: a job that is killed before
+// that may be reported as never started.
 func (c *cell) begun(job, task int) {
 	c.Helper()
 	path := fmt.Sprintf("/tmp/began.%d.", job)
@@ -221,16 +221,16 @@ func (c *cell) begun(job, task int) {
 	c.until("it runs", func() bool { return !slices.ContainsFunc(c.states(job), func(s string) bool { return s != "r" }) })
 }
 
-// scripts counts the scripts of jobs that sleep: qsub reads one while another is written.
+// scripts numbers the scripts of sleeping jobs: qsub may read one while another is written.
 var scripts atomic.Int64
 
-// sleepScript goes on until it is ended.
+// sleepScript returns a script that runs until it is killed.
 func (c *cell) sleepScript() string {
 	c.Helper()
 	return c.script(fmt.Sprintf("sleep.%d.sh", scripts.Add(1)), tellBegin+"exec sleep 1000\n")
 }
 
-// sleeper is a job that goes on until it is ended, and has begun.
+// sleeper starts a job that runs until it is killed, and waits until it has begun.
 func (c *cell) sleeper(args ...string) int {
 	c.Helper()
 	job := c.qsub(append(append([]string{"-o", "/dev/null", "-j", "y"}, args...), c.sleepScript())...)
@@ -238,7 +238,7 @@ func (c *cell) sleeper(args ...string) int {
 	return job
 }
 
-// signals are orders of qdel, qmod and the like.
+// signals tests orders of qdel, qmod and similar commands.
 func signals(c *cell) {
 	c.run("qdel ends a job", func(c *cell) {
 		job := c.sleeper("-q", "all.q")
@@ -260,7 +260,7 @@ func signals(c *cell) {
 		c.begun(job, 2)
 		c.alice("qdel", fmt.Sprintf("%d.1", job))
 		c.want(c.ended(job, 1, 1)[0], map[string]string{"failed": "100"})
-		c.awaitState(job, "r") // the other one
+		c.awaitState(job, "r") // the other job
 		c.alice("qdel", strconv.Itoa(job))
 		c.want(c.ended(job, 2, 1)[0], map[string]string{"failed": "100"})
 	})
@@ -319,7 +319,7 @@ func signals(c *cell) {
 		c.awaitState(job, "r")
 		c.alice("qdel", strconv.Itoa(job))
 		c.want(c.ended(job, 0, 1)[0], map[string]string{"exit_status": "5"})
-		// The shell tells of its child, which was told, too.
+		// The shell reports that its child was signaled as well.
 		if got := c.file("/home/alice/notified"); !strings.HasSuffix(got, "told\n") {
 			c.Errorf("it wrote %q", got)
 		}
@@ -335,7 +335,7 @@ func signals(c *cell) {
 	})
 }
 
-// failures are jobs that fail, and what is held against whom.
+// failures tests jobs that fail, and the object to which each failure is attributed.
 func failures(c *cell) {
 	c.run("exit status 99 runs a job again", func(c *cell) {
 		job := c.qsub("-q", "all.q", "-o", "/home/alice/e99", "-j", "y", c.script("e99.sh", "echo $RESTARTED\n[ $RESTARTED = 1 ] || exit 99\n"))
@@ -357,7 +357,7 @@ func failures(c *cell) {
 			c.Errorf("qstat -j does not name the file:\n%s", out)
 		}
 		c.want(c.ended(job, 0, 1)[0], map[string]string{"failed": "26"})
-		_, _ = c.Root("qmod", "-cj", strconv.Itoa(job)) // which ends with 1 although it does it
+		_, _ = c.Root("qmod", "-cj", strconv.Itoa(job)) // exits with 1 although it succeeds
 		c.ended(job, 0, 2)
 		c.alice("qdel", strconv.Itoa(job))
 	})
@@ -391,7 +391,8 @@ func failures(c *cell) {
 	})
 }
 
-// mail waits for a mail about a job whose subject ends with a word, and looks for texts in it.
+// mail waits for a mail about a job with a subject that ends with a word, and searches it for
+// texts.
 func (c *cell) mail(job int, word string, texts ...string) {
 	c.Helper()
 	subject, found := regexp.MustCompile(fmt.Sprintf(`^-s Job %d \([^)]*\) %s `, job, word)), ""

@@ -26,8 +26,8 @@ type contender struct {
 	sleeping    float64   // MB of the daemon and all supervisors
 }
 
-// What jobs cost under the original sge_execd and under the agent: one sge_qmaster has a
-// host of each, and they take turns.
+// TestSoakMeasure compares the cost of jobs under the original sge_execd and under the agent: one
+// sge_qmaster has a host of each, in turns.
 func TestSoakMeasure(t *testing.T) {
 	testenv.Soak(t)
 	c := start(t, gridengine.Config{Nodes: []string{"node1", "node2"}, Conf: map[string]string{"load_report_time": "00:00:10"}})
@@ -91,12 +91,12 @@ func quantile(list []float64, q float64) float64 {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// began is a job that tells when it began, by its first instruction.
+// began starts a job that reports its start with its first instruction.
 func (c *cell) began(d *contender, args ...string) int {
 	return c.qsub(append(append([]string{"-q", d.queue, "-b", "y", "-shell", "n", "-o", "/home/alice/began/$JOB_ID.$TASK_ID", "-j", "y"}, args...), "/bin/date", "+%s.%N")...)
 }
 
-// latency is how long it took from the order for a task to its first instruction, in ms.
+// latency returns the time from the order for a task to its first instruction, in ms.
 func (c *cell) latency(d *contender, job, task int) float64 {
 	c.Helper()
 	text := strings.TrimSpace(c.file(fmt.Sprintf("/home/alice/began/%d.%d", job, task)))
@@ -136,7 +136,7 @@ func (c *cell) rounds(d, idle *contender) {
 	d.daemon = c.pss(d.pid)
 }
 
-// sleepers measures the memory that goes with jobs that do nothing.
+// sleepers measures the memory used for jobs that do nothing.
 func (c *cell) sleepers(d *contender) {
 	c.Helper()
 	const jobs = 200
@@ -162,11 +162,11 @@ func (c *cell) sleepers(d *contender) {
 	}
 }
 
-// process is one of the cell.
+// process is a process of the cell.
 type process struct {
 	pid        int
 	name, args string
-	used       float64 // seconds, with those that it has waited for
+	used       float64 // seconds, including children that it has waited for
 }
 
 func (c *cell) processes() []process {
@@ -179,7 +179,7 @@ func (c *cell) processes() []process {
 	for _, dir := range dirs {
 		stat, err := os.ReadFile(dir + "/stat")
 		if err != nil {
-			continue // it has ended
+			continue // the process has exited
 		}
 		args, _ := os.ReadFile(dir + "/cmdline")
 		head, rest, _ := strings.Cut(string(stat), ") ")
@@ -196,8 +196,9 @@ func (c *cell) processes() []process {
 	return all
 }
 
-// used is the processor time, in seconds, of all that is in the cell, but for sge_qmaster
-// and some daemons: what has ended counts with who has waited for it, at last process 1.
+// used returns the CPU time, in seconds, of all processes in the cell except sge_qmaster and some
+// daemons. An exited process counts with the process that waited for it, at the latest with process
+// 1.
 func (c *cell) used(without ...int) float64 {
 	c.Helper()
 	sum := 0.0
@@ -209,12 +210,12 @@ func (c *cell) used(without ...int) float64 {
 	return sum
 }
 
-// pss is the memory of a process, in MB, where what several share is divided by their
-// number.
+// pss returns the memory of a process in MB, in which shared memory is divided by the number of
+// processes that share it.
 func (c *cell) pss(pid int) float64 {
 	text, err := os.ReadFile(c.Proc(pid) + "/smaps_rollup")
 	if err != nil {
-		return 0 // it has ended
+		return 0 // the process has exited
 	}
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "Pss:" {

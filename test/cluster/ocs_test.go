@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// What only Open Cluster Scheduler has: granted resources, bindings that its scheduler chooses, and
-// parallel environments whose tasks something else starts.
+// Features that only Open Cluster Scheduler has: granted resources, bindings that its scheduler
+// chooses, and parallel environments whose tasks another program starts.
 func TestOpenClusterScheduler(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.OCS)
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}, Nodes: []string{"node1"}})
@@ -115,7 +115,7 @@ fi
 	c.nothingLeft()
 }
 
-// bindings are jobs whose processors the scheduler of 9.1 has chosen.
+// bindings tests jobs for which the scheduler of 9.1 has chosen processors.
 func bindings(c *cell, here string) {
 	tell := "echo $(nproc) $SGE_BINDING_INSTANCE $SGE_BINDING_TOPOLOGY $SGE_BINDING_CPUSET\n"
 	all := strings.TrimSpace(c.root("nproc"))

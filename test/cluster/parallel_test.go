@@ -11,10 +11,11 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// nodes are the hosts of the cell: two have the agent, the third the original.
+// nodes are the hosts of the cell: two run the agent, the third the original.
 var nodes = []string{"node1", "node2", "node3"}
 
-// together is a cell of three hosts. That of sge_qmaster has the agent, too, and no queue.
+// together starts a cell of three hosts. The host of sge_qmaster also runs the agent, and has no
+// queue.
 func together(t *testing.T) *cell {
 	c := start(t, gridengine.Config{Nodes: nodes, Conf: map[string]string{"load_report_time": "00:00:01"}})
 	for i, n := range nodes {
@@ -39,7 +40,7 @@ func together(t *testing.T) *cell {
 	return c
 }
 
-// records are those of a job and of the tasks in it, by the id of the task.
+// records returns the records of a job and of its tasks, by the ID of the task.
 func (c *cell) records(job int) map[string]gridengine.Record {
 	found := map[string]gridengine.Record{}
 	for _, r := range c.recordsOf(job) {
@@ -51,7 +52,7 @@ func (c *cell) records(job int) map[string]gridengine.Record {
 	return found
 }
 
-// nodesEmpty waits until no agent has anything of a job.
+// nodesEmpty waits until no agent has data of any job.
 func (c *cell) nodesEmpty() {
 	c.Helper()
 	c.until("the agents have no job directory", func() bool { return len(c.NodeJobs("node1"))+len(c.NodeJobs("node2")) == 0 })
@@ -68,7 +69,7 @@ done
 exit 5
 `
 
-// Jobs on several hosts, where some run the agent and some the original.
+// Jobs on several hosts, some of which run the agent and some the original.
 func TestParallel(t *testing.T) {
 	c := together(t)
 	sub := func(name string, f func(c *cell)) { c.Run(name, func(t *testing.T) { f(&cell{c.Cell, t}) }) }
@@ -109,7 +110,7 @@ func TestParallel(t *testing.T) {
 		})
 	}
 	sub("qdel ends all of it", func(c *cell) {
-		// It does not end by itself when it sees its tasks end.
+		// The job does not finish by itself when its tasks have finished.
 		script := c.script("long.sh", "for h in $(cut -d' ' -f1 $PE_HOSTFILE); do qrsh -inherit $h sleep 1000 & done; wait; exec sleep 999\n")
 		job := c.qsub("-pe", "tight", "3", "-masterq", "all.q@node1", "-o", "/home/alice/longpar", "-j", "y", script)
 		c.awaitState(job, "r")
@@ -216,7 +217,7 @@ qrsh -inherit $h true; echo $?
 	})
 }
 
-// twoOnNode1 starts the agent of node1, and two jobs there that hold.
+// twoOnNode1 starts the agent of node1, and two jobs there that wait.
 func (c *cell) twoOnNode1() (first, second int) {
 	c.Helper()
 	if err := c.StartNode("node1", true); err != nil {
@@ -230,7 +231,7 @@ func (c *cell) twoOnNode1() (first, second int) {
 	return first, second
 }
 
-// sge_qmaster moves to another host while jobs run, and one ends meanwhile.
+// sge_qmaster moves to another host while jobs run, and one finishes meanwhile.
 func TestFailover(t *testing.T) {
 	c := start(t, gridengine.Config{Nodes: []string{"node1", "node2"}, Conf: map[string]string{"load_report_time": "00:00:01"}})
 	ends, stays := c.twoOnNode1()

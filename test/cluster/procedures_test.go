@@ -9,8 +9,9 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// A host with a file of permitted procedures runs no other program of its cell as another user,
-// and refuses the job before anything of it has run. Without one it runs all, as sge_execd does.
+// A host with a file of permitted procedures runs no other program of its cell as another user, and
+// refuses the job before any part of it has run. Without such a file it runs all programs, as
+// sge_execd does.
 func TestProcedures(t *testing.T) {
 	const (
 		procedures = "/home/cell/procedures"
@@ -37,7 +38,7 @@ func TestProcedures(t *testing.T) {
 		t.Fatalf("without the file %q has run", got)
 	}
 
-	// The file permits one of the two.
+	// The file permits one of the two programs.
 	write := func(lines string) {
 		t.Helper()
 		if err := c.AddFile(procedures, lines, 0o644); err != nil {
@@ -67,7 +68,7 @@ func TestProcedures(t *testing.T) {
 		t.Errorf("the job has run: %q", out)
 	}
 
-	// A line for the other one counts at once.
+	// A line for the other program takes effect at once.
 	write("root " + program + " prolog\nroot " + program + " epilog *\n")
 	c.root("qmod", "-cq", "all.q")
 	c.until("the job has run with both", func() bool { return text(seen) == "prolog 0\nepilog 0\nprolog 0\nepilog 0\n" })

@@ -14,10 +14,10 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// hold is a script that goes on until a file is there, and then ends with a status.
+// hold is a script that waits for a file, and then exits with a status.
 const hold = tellBegin + "while [ ! -e /tmp/go.$JOB_ID.${SGE_TASK_ID#undefined} ]; do sleep 0.1; done; exit 7\n"
 
-// release lets a job that holds end.
+// release lets a waiting job finish.
 func (c *cell) release(job int) {
 	c.Helper()
 	if err := c.AddFile(fmt.Sprintf("/tmp/go.%d.", job), "", 0o644); err != nil {
@@ -25,7 +25,7 @@ func (c *cell) release(job int) {
 	}
 }
 
-// What dies and comes back finds everything as it was: nothing is lost, and nothing twice.
+// A daemon that is killed and restarted finds its previous state: no job is lost or runs twice.
 func TestRestarts(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
 	c.queue("all.q", map[string]string{"slots": "20"})
@@ -92,8 +92,7 @@ func TestRestarts(t *testing.T) {
 	})
 	sub("both are killed, and an array goes on", func(c *cell) {
 		job := c.qsub("-t", "1-6", "-o", "/dev/null", "-j", "y", script)
-		// What sge_qmaster does not know to be accepted is delivered again, but only after
-		// five minutes.
+		// sge_qmaster repeats an unconfirmed order, but only after five minutes.
 		c.until("all run", func() bool { return slices.Equal(c.states(job), slices.Repeat([]string{"r"}, 6)) })
 		for task := 1; task <= 6; task++ {
 			c.begun(job, task)
@@ -137,7 +136,7 @@ func TestRestarts(t *testing.T) {
 	})
 }
 
-// agentLives reports whether the process of the agent is there.
+// agentLives reports whether the process of the agent exists.
 func (c *cell) agentLives() bool {
 	pid, err := c.AgentPID()
 	if err != nil {
@@ -147,7 +146,7 @@ func (c *cell) agentLives() bool {
 	return err == nil
 }
 
-// What the administrator changes while the agent runs.
+// Changes by the administrator while the agent runs.
 func TestConfiguration(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
 	c.queue("all.q", nil)
@@ -197,7 +196,7 @@ done
 		if err := c.Configure("-Aconf", c.Host, "prolog "+gridengine.BinDir+"/lprolog\n"); err != nil {
 			c.Fatal(err)
 		}
-		// qmaster tells of a new local configuration with the next change of the global one.
+		// sge_qmaster announces a new local configuration with the next change of the global one.
 		if err := c.SetConf(map[string]string{"epilog": "none", "loglevel": "log_info"}); err != nil {
 			c.Fatal(err)
 		}
@@ -232,9 +231,9 @@ done
 	})
 }
 
-// share says how much of the processors a process gets: a number that is larger where it gets
-// more, by the weight of its control group, or in the same one, be it that of the agent, by its
-// nice value.
+// share returns a measure for the share of the processors that a process gets. A larger number
+// means a larger share: the weight of its control group or, in the same group, even the agent's,
+// its nice value.
 func (c *cell) share(pid int) int {
 	c.Helper()
 	const niceValues = 40
@@ -251,7 +250,7 @@ func (c *cell) wrote(text string) bool {
 	return c.exists(path) && strings.HasSuffix(c.file(path), text+"\n")
 }
 
-// migrate goes back to the original, and to the agent again.
+// migrate changes to the original, and back to the agent.
 func migrate(c *cell) {
 	agent, err := c.AgentPID()
 	if err != nil {
@@ -279,7 +278,7 @@ func migrate(c *cell) {
 	}
 }
 
-// A request in the form of another release does sge_qmaster no harm.
+// A request in the format of another release does not harm sge_qmaster.
 func TestOtherReleases(t *testing.T) {
 	c := start(t, gridengine.Config{Nodes: []string{"node1"}})
 	for _, release := range []string{"9.1", "9.0"} {
@@ -303,7 +302,7 @@ func TestOtherReleases(t *testing.T) {
 	c.anotherAgent()
 }
 
-// A host that is not wanted says what is to be done.
+// The error for a host that is not accepted names the necessary steps.
 func TestRefusedRegistration(t *testing.T) {
 	c := start(t, gridengine.Config{Nodes: []string{"node1"}})
 	c.queue("all.q", nil)
@@ -341,7 +340,7 @@ func TestRefusedRegistration(t *testing.T) {
 		if err := c.StopExecd(); err != nil {
 			t.Fatal(err)
 		}
-		// It takes over as soon as the other one is gone.
+		// It takes over when the other daemon has stopped.
 		c.until("it is registered", func() bool {
 			return strings.Count(c.AgentLog(), "registered with sge_qmaster") >= 2
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// A host whose spool directory is gone loses no jobs: its queue instances come into error
-// state, and out of it by themselves when the directory is there again.
+// A host that loses its spool directory loses no jobs: its queue instances enter error state, and
+// leave it by themselves when the directory is back.
 func TestSpoolThatIsGone(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:05"}})
 	c.queue("all.q", map[string]string{"slots": "10"})
@@ -72,7 +72,7 @@ func TestSpoolThatIsGone(t *testing.T) {
 			failed++
 		}
 	}
-	// What is on its way when the first one is refused is refused, too.
+	// Orders that are in transit when the first one is refused are refused, too.
 	const most = 10
 	if t.Attr("refused", strconv.Itoa(failed)); ended != jobs+1 || failed > most {
 		t.Errorf("%d jobs have ended, and %d starts have failed", ended, failed)

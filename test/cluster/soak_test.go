@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// recordsOf are the records of a job and its tasks.
+// recordsOf returns the records of a job and its tasks.
 func (c *cell) recordsOf(job int) []gridengine.Record {
 	all, err := c.Records()
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *cell) tasks(job int) map[int]int {
 	return n
 }
 
-// once waits until each task of a job has its record, and fails where one has two.
+// once waits until each task of a job has its record, and fails if a task has two.
 func (c *cell) once(job, tasks int, within time.Duration) {
 	c.Helper()
 	err := c.Poll(within, "each task has a record", func() (bool, error) {
@@ -53,8 +53,8 @@ func (c *cell) once(job, tasks int, within time.Duration) {
 	}
 }
 
-// An array of 2000 tasks, while the agent and sge_qmaster are killed again and again:
-// nothing is lost, doubled or wrong.
+// An array of 2000 tasks, while the agent and sge_qmaster are killed repeatedly: no task is lost,
+// repeated or wrong.
 func TestSoakArray(t *testing.T) {
 	testenv.Soak(t)
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01", "max_aj_tasks": "5000"}})
@@ -83,13 +83,13 @@ func TestSoakArray(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What was being delivered when one of both was killed comes after five minutes.
+	// Messages in transit when either of them was killed arrive after five minutes.
 	c.once(job, tasks, 15*time.Minute)
 	c.nothingLeft()
 }
 
-// A host that cannot be reached for a while: its jobs go on, and what has ended meanwhile
-// is told when it can be.
+// A host that is unreachable for some time: its jobs continue, and it reports finished jobs when it
+// is reachable again.
 func TestSoakNetworkCut(t *testing.T) {
 	testenv.Soak(t)
 	c := start(t, gridengine.Config{Nodes: []string{"node1"}, Conf: map[string]string{"load_report_time": "00:00:02", "max_unheard": "00:00:10"}})
@@ -117,8 +117,8 @@ func TestSoakNetworkCut(t *testing.T) {
 	c.want(c.ended(stays, 0, 1)[0], map[string]string{"exit_status": "7", "failed": "0"})
 }
 
-// The host of sge_qmaster dies with it, and sge_shadowd has another one take over: the agents
-// follow by themselves, what ended meanwhile is told there, and what runs goes on.
+// The host of sge_qmaster fails, and sge_shadowd starts it on another host. The agents connect to
+// it by themselves, report jobs that finished meanwhile, and running jobs continue.
 func TestSoakShadowMaster(t *testing.T) {
 	testenv.Soak(t)
 	c := start(t, gridengine.Config{Nodes: []string{"node1", "node2"}, Conf: map[string]string{"load_report_time": "00:00:01"}})
@@ -127,8 +127,8 @@ func TestSoakShadowMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends, stays := c.twoOnNode1()
-	// sge_shadowd(8) looks for the heartbeat, which sge_qmaster writes each 30 s, at the first
-	// interval, and takes over when it has not changed within the second one.
+	// sge_shadowd(8) checks the heartbeat, which sge_qmaster writes every 30 s, at the first
+	// interval. It takes over if the heartbeat has not changed within the second one.
 	if _, err := c.Node("node2", "env", "SGE_CHECK_INTERVAL=35", "SGE_GET_ACTIVE_INTERVAL=35", "sge_shadowd"); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// The agent takes over a host while jobs of the original daemon run there: it names those
-// that it does not know, and no others.
+// The agent takes over a host while jobs of the original daemon run there: it reports exactly the
+// jobs that it does not know.
 func TestJobsOfAnotherDaemon(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	c := &cell{gridengine.Start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:02"}}), t}
@@ -52,7 +52,7 @@ func TestJobsOfAnotherDaemon(t *testing.T) {
 		t.Errorf("%q are named, expected %q; job %d is over, and %d waits\n%s", got, want, over, waits, c.AgentLog())
 	}
 
-	// One of its own is none of them, also after it has registered again.
+	// It does not report its own job, even after it has registered again.
 	own := c.qsub("-o", "/dev/null", "-j", "y", "-b", "y", "/bin/sleep", "1000")
 	c.awaitState(own, "r")
 	if err := c.KillAgent(9); err != nil {
@@ -63,7 +63,7 @@ func TestJobsOfAnotherDaemon(t *testing.T) {
 	}
 	c.until("they are named again", func() bool { return named() == want+" "+want })
 
-	// What docs/gridengine.md says of them.
+	// The commands of docs/gridengine.md for such jobs.
 	for _, n := range []int{job, array} {
 		c.root("qdel", "-f", strconv.Itoa(n))
 		c.awaitState(n, "")
@@ -75,8 +75,8 @@ func TestJobsOfAnotherDaemon(t *testing.T) {
 	}
 }
 
-// A configuration of the host alone is used soon after it was made, which sge_qmaster does
-// not say, and no more after it was removed.
+// The agent uses a new local configuration soon, although sge_qmaster does not announce it, and
+// stops using it after its removal.
 func TestLocalConfiguration(t *testing.T) {
 	t.Parallel()
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:05"}})

@@ -10,13 +10,13 @@ import (
 	"github.com/execd-project/execd/test/terminal"
 )
 
-// sit has alice type a command at a terminal.
+// sit runs a command of alice at a terminal.
 func (c *cell) sit(line string) *terminal.Session {
 	c.Helper()
 	return terminal.Start(c, c.UserCommand("alice", "sh", "-c", line), 33, 101)
 }
 
-// People at terminals, with qrsh and qlogin.
+// qrsh and qlogin at terminals.
 func TestTerminals(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
 	c.queue("all.q", map[string]string{"slots": "20"})
@@ -65,7 +65,7 @@ func TestTerminals(t *testing.T) {
 			if err := c.Kill(c.number("/home/alice/client"), syscall.SIGTERM); err != nil {
 				c.Fatal(err)
 			}
-			_ = s.Status() // its own: it is of the original
+			_ = s.Status() // the exit status of the original differs
 			c.ended(job, 0, 1)
 		})
 		c.run("input from a file and from a pipe ends", func(c *cell) {
@@ -118,7 +118,7 @@ setsid `+gridengine.BinDir+`/execd standalone --conf `+dir+`/conf --spool `+dir+
 	return prefix
 }
 
-// People at terminals under execd standalone: its qrsh and qlogin are its own.
+// Terminals under execd standalone, with its own qrsh and qlogin.
 func TestStandaloneTerminals(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	c := &cell{gridengine.Start(t, gridengine.Config{Bare: true, Agent: built(t)}), t}

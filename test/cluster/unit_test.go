@@ -16,13 +16,13 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// unitOverride has the service in the network of a cell, which is where its sge_qmaster is.
+// unitOverride runs the service in the network of a cell, with its sge_qmaster.
 const unitOverride = "[Service]\nNetworkNamespacePath=%s\n"
 
-// unitDefaults is /etc/default/execd as docs/gridengine.md has it.
+// unitDefaults is /etc/default/execd as in docs/gridengine.md.
 const unitDefaults = "SGE_ROOT=%s\nSGE_CELL=default\nEXECD_OPTS=\"--master gridengine --host %s\"\n"
 
-// installUnit makes this machine an execution host of a cell, by the service of the package.
+// installUnit makes this machine an execution host of a cell, with the service of the package.
 func (c *cell) installUnit() {
 	c.Helper()
 	programs := os.Getenv(testenv.ProgramsEnv)
@@ -78,7 +78,7 @@ func (c *cell) systemctl(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// installGridEngine does what else Debian's packages do: there is a user, and SGE_ROOT.
+// installGridEngine performs the remaining steps of Debian's packages: a user, and SGE_ROOT.
 func installGridEngine(t *testing.T) {
 	t.Helper()
 	const root = "/var/lib/gridengine"
@@ -110,7 +110,7 @@ func installGridEngine(t *testing.T) {
 	}
 }
 
-// The service of the package is an execution daemon, and jobs outlive what happens to it.
+// The service of the package is an execution daemon, and jobs survive its restarts.
 func TestUnit(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Guest, testenv.Systemd, testenv.GridEngine)
 	installGridEngine(t)
@@ -122,7 +122,7 @@ func TestUnit(t *testing.T) {
 		return strings.Contains(c.root("qhost", "-h", c.Host, "-F", "load_avg"), "hl:load_avg")
 	})
 
-	dir := filepath.Join("/tmp", "unit") // outside of the cell, as the job is
+	dir := filepath.Join("/tmp", "unit") // outside the cell, as the job is
 	if err := errors.Join(os.Mkdir(dir, 0o777), os.Chmod(dir, 0o777)); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestUnit(t *testing.T) {
 	}
 	c.want(c.ended(job, 0, 1)[0], map[string]string{"failed": "0", "exit_status": "7"})
 
-	// What the administrator is told to do to take the host out of service.
+	// The documented steps to take the host out of service.
 	c.root("qconf", "-ke", c.Host)
 	c.until("the service has ended", func() bool {
 		state, _ := exec.Command("systemctl", "is-active", "execd").Output()

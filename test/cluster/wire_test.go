@@ -14,8 +14,8 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/message"
 )
 
-// A wire looks at what goes through the cable of a node, and notes when an order of
-// sge_qmaster to start a job went to it.
+// A wire monitors the cable of a node, and records the times at which sge_qmaster's orders to start
+// a job were sent.
 type wire struct {
 	socket int
 	stop   chan struct{}
@@ -23,14 +23,14 @@ type wire struct {
 
 	mu     sync.Mutex
 	orders map[[2]uint32]time.Time // by job and task
-	// stream is what has come of sge_qmaster and is not a whole message yet; next is the
-	// number of the byte behind it, early what has overtaken it.
+	// stream holds data from sge_qmaster that is not a whole message yet. next is the sequence
+	// number of the byte after it. early holds segments that arrived out of order.
 	stream []byte
 	next   uint32
 	early  map[uint32][]byte
 }
 
-// tap begins to look at a node, by the name of its cable in the cell.
+// tap starts monitoring a node, by the name of its cable in the cell.
 func (c *cell) tap(cable string) *wire {
 	c.Helper()
 	w := &wire{orders: map[[2]uint32]time.Time{}, stop: make(chan struct{}), done: make(chan struct{})}
@@ -50,13 +50,13 @@ func (c *cell) tap(cable string) *wire {
 	return w
 }
 
-// packets opens a socket that gets all packets of a cable.
+// packets opens a socket that receives all packets of a cable.
 func packets(cable string) (int, error) {
 	link, err := net.InterfaceByName(cable)
 	if err != nil {
 		return 0, err
 	}
-	ip := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL)) // in network order
+	ip := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL)) // in network byte order
 	s, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(ip))
 	if err != nil {
 		return 0, err
@@ -103,7 +103,7 @@ func (w *wire) follow() {
 	}
 }
 
-// packet takes what sge_qmaster says to an execution daemon out of a packet of IPv4.
+// packet extracts sge_qmaster's data for an execution daemon from an IPv4 packet.
 func (w *wire) packet(p []byte, at time.Time) {
 	const master = 6444
 	if len(p) < 20 || p[0]>>4 != 4 || p[9] != unix.IPPROTO_TCP {
@@ -127,7 +127,7 @@ func (w *wire) packet(p []byte, at time.Time) {
 	w.messages(at)
 }
 
-// segment appends what follows, and keeps what comes later.
+// segment appends data in sequence, and keeps later data.
 func (w *wire) segment(number uint32, data []byte) {
 	if w.early == nil { // the first one begins a message
 		w.early, w.next = map[uint32][]byte{}, number
@@ -144,13 +144,13 @@ func (w *wire) segment(number uint32, data []byte) {
 	}
 }
 
-// messages notes the orders among the messages that are complete.
+// messages records the orders among the complete messages.
 func (w *wire) messages(at time.Time) {
 	for len(w.stream) > 0 {
 		r := bytes.NewReader(w.stream)
 		m, err := commlib.ReadMessage(r, commlib.Limits{})
 		if err != nil {
-			return // the rest has not come yet
+			return // the rest of the message has not arrived yet
 		}
 		w.stream = w.stream[len(w.stream)-r.Len():]
 		if message.Tag(m.Tag) != message.TagJobExecution {
@@ -167,7 +167,7 @@ func (w *wire) messages(at time.Time) {
 	}
 }
 
-// order is when the order for a task went to the node.
+// order returns the time at which the order for a task was sent to the node.
 func (w *wire) order(job, task int) (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

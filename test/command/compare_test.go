@@ -20,13 +20,13 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// printed is what came of a command line.
+// printed is the result of a command line.
 type printed struct {
 	Stdout, Stderr string
 	Exit           int
 }
 
-// ours is a cell with the configuration of the real one.
+// ours is a cell of this project with the configuration of the real one.
 type ours struct {
 	t     *testing.T
 	cell  *cell.Cell
@@ -37,10 +37,11 @@ type ours struct {
 
 const host = "cellhost"
 
-// ids are the numbers of users and their groups.
+// ids maps users to their user and group IDs.
 var ids = map[string]int{"alice": gridengine.AliceUID, "bob": gridengine.BobUID}
 
-// copyCell makes a cell like the real one: its configuration, and what its host reports.
+// copyCell creates a cell like the real one: with its configuration and the load report of its
+// host.
 func copyCell(t *testing.T, original *gridengine.Cell, files map[string]string) *ours {
 	t.Helper()
 	o := &ours{t: t, dir: fstest.MapFS{}, files: map[string][]byte{}, now: time.Now().Unix()}
@@ -82,7 +83,7 @@ func copyCell(t *testing.T, original *gridengine.Cell, files map[string]string) 
 	return o
 }
 
-// run types a command line here.
+// run runs a command line in this cell.
 func (o *ours) run(user string, words []string) printed {
 	o.t.Helper()
 	home := "/home/" + user
@@ -121,10 +122,10 @@ func (o *ours) run(user string, words []string) printed {
 	return printed{r.Stdout, r.Stderr, r.Exit}
 }
 
-// runReal types a command line at the real one.
+// runReal runs a command line in the real cell.
 func runReal(t *testing.T, original *gridengine.Cell, user string, words []string) printed {
 	t.Helper()
-	// Both streams through files: the test sees standard error only in errors.
+	// Both streams go through files, because the test sees standard error only in errors.
 	const script = `"$@" >/tmp/out 2>/tmp/err </dev/null; echo $? >/tmp/exit; chmod 666 /tmp/out /tmp/err /tmp/exit 2>/dev/null; cat /tmp/out; echo; echo "=== 2"; cat /tmp/err; echo; echo "=== 3"; cat /tmp/exit; rm -f /tmp/out /tmp/err /tmp/exit`
 	args := append([]string{"sh", "-c", script, "sh"}, words...)
 	run := func() (string, error) {
@@ -146,7 +147,7 @@ func runReal(t *testing.T, original *gridengine.Cell, user string, words []strin
 	return p
 }
 
-// usage is what the original prints of its options, of which ours are others.
+// usage matches the original's list of options, which differs from this project's.
 var (
 	usage     = regexp.MustCompile(`(?ms)^SGE 8\.1\.9\nusage: .*?\n((?:ERROR!|error:|invalid|-).*|\z)`)
 	temporary = regexp.MustCompile(`/tmp/pid-[^"]*`)

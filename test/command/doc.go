@@ -1,3 +1,3 @@
-// Package command types the same command lines at a real Grid Engine and at package
-// cell/command, and compares what they print, where, and their exit statuses.
+// Package command runs the same command lines with a real Grid Engine and with package
+// cell/command, and compares their output on both streams and their exit statuses.
 package command

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// files are those that command lines name.
+// files are the files that command lines name.
 var files = map[string]string{
 	"/tmp/job.sh": "#!/bin/sh\n#$ -N scripted -h\ntrue\n",
 	"/tmp/c1":     "calendar_name c1\nyear NONE\nweek mon-fri=off\n",
@@ -23,8 +23,8 @@ var files = map[string]string{
 	"/tmp/pe1":    "pe_name pe1\nslots 10\nuser_lists NONE\nxuser_lists NONE\nstart_proc_args NONE\nstop_proc_args NONE\nallocation_rule $pe_slots\ncontrol_slaves FALSE\njob_is_first_task TRUE\nurgency_slots min\naccounting_summary FALSE\nqsort_args NONE\n",
 }
 
-// typed are the command lines, in their order: all jobs are held, so that nothing happens
-// by itself. What differs on purpose is marked by a reason.
+// typed lists the command lines in their order. All jobs are held, so that nothing happens by
+// itself. A reason marks an intended difference.
 var typed = []struct{ user, line, differs string }{
 	{"alice", "qsub /tmp/job.sh", ""},
 	{"alice", "qsub -h -b y sleep 10", ""},
@@ -245,7 +245,7 @@ var typed = []struct{ user, line, differs string }{
 	{"root", "qstat -u *", ""},
 }
 
-// What is typed is answered as by the original.
+// The answers to all command lines are the original's.
 func TestSameAnswers(t *testing.T) {
 	original := gridengine.Start(t, gridengine.Config{Host: host})
 	if err := original.AddPE("smp", nil); err != nil {

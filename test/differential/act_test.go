@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The functions here are the steps of act functions: what is done to a job
-// while it runs, and what is waited for before the next step.
+// The functions here are the steps of act functions: actions on a job while it runs, and events to
+// wait for before the next step.
 
 type step func(job int) error
 
@@ -26,8 +26,8 @@ func (d *driver) steps(job int, steps ...step) error {
 	return nil
 }
 
-// ready waits until the job has said READY and the master knows that it runs:
-// what is asked of a job in transfer may never reach it.
+// ready waits until the job has printed READY and the master knows that it runs: an order for a job
+// in transfer may never reach it.
 func (d *driver) ready(job int) error {
 	return d.cell.Poll(phaseDeadline, "the job is ready", func() (bool, error) {
 		if _, err := os.Stat(d.flagPath(job, "ready")); err != nil {
@@ -66,11 +66,11 @@ func (d *driver) let(job int) error {
 	return errors.Join(err, d.mayGo(job))
 }
 
-// mayGo says go for all that looks for it from now on.
+// mayGo releases every process that checks for the file from now on.
 func (d *driver) mayGo(job int) error { return os.WriteFile(d.flagPath(job, "go"), nil, 0o644) }
 
-// usageOfMemory is what qstat -j prints of a job that has been seen with 50 MiB or
-// more, and to have used CPU time with it.
+// usageOfMemory matches the output of qstat -j for a job with at least 50 MiB of memory and some
+// CPU time.
 var usageOfMemory = regexp.MustCompile(`usage +1: .*\bmem=(?:0\.0[1-9]|0\.[1-9]|[1-9]).* maxvmem=(?:[5-9]\d|[1-9]\d\d)\.\d+M`)
 
 // memoryCounted waits until execd has counted memory of the job.
@@ -118,7 +118,7 @@ func (d *driver) slugOf(job int) string {
 // stopped waits until the job's first process is stopped.
 func (d *driver) stopped(job int) error { return d.awaitStop(job, "stopped", true) }
 
-// continued waits until it is not.
+// continued waits until it is no longer stopped.
 func (d *driver) continued(job int) error { return d.awaitStop(job, "continued", false) }
 
 func (d *driver) awaitStop(job int, name string, stopped bool) error {
@@ -138,7 +138,7 @@ func (d *driver) processIs(job, pid int, name string, stopped bool) error {
 	return nil
 }
 
-// child reads the process id that a job wrote of a child.
+// child returns the process ID of a child, which the job has written to a file.
 func (d *driver) child(job int) (int, error) {
 	pid := 0
 	err := d.cell.Poll(phaseDeadline, "the job tells of its child", func() (bool, error) {
@@ -165,9 +165,9 @@ func (d *driver) awaitEnd(job int) error {
 	return d.cell.Wait(map[int]int{job: 1}, phaseDeadline)
 }
 
-// endedOrHelped waits for the end of a job that was notified of its deletion.
-// The master repeats its order, and each repetition puts off the kill of the
-// original shepherd: on a busy machine for ever. Then the kill comes from here.
+// endedOrHelped waits for the end of a job that was notified of its deletion. The master repeats
+// its order, and each repetition delays the kill of the original shepherd, on a busy machine
+// forever. In that case the test kills the job.
 func (d *driver) endedOrHelped(job int) error {
 	pid, err := d.cell.JobPID(job, 0, stepDeadline)
 	if err != nil {
@@ -184,7 +184,7 @@ func (d *driver) endedOrHelped(job int) error {
 	})
 }
 
-// childIsGone looks whether a child is alive when the job is reported ended.
+// childIsGone records whether a child is alive when the job is reported as finished.
 func (d *driver) childIsGone(job int) error {
 	pid, err := d.child(job)
 	if err != nil {
@@ -198,7 +198,7 @@ func (d *driver) childIsGone(job int) error {
 	return nil
 }
 
-// childStays is childIsGone for a child that is known to stay, and must go.
+// childStays is childIsGone for a child that is known to survive, and must be killed.
 func (d *driver) childStays(job int) error {
 	if err := d.childIsGone(job); err != nil {
 		return err
@@ -207,11 +207,11 @@ func (d *driver) childStays(job int) error {
 	if err != nil {
 		return err
 	}
-	_ = d.cell.Kill(pid, 9) // gone already, if there is a difference
+	_ = d.cell.Kill(pid, 9) // the child has exited if the results differ
 	return nil
 }
 
-// hold keeps the job from being started again.
+// hold prevents another start of the job.
 func (d *driver) hold(job int) error {
 	_, err := d.cell.User("alice", "qhold", strconv.Itoa(job))
 	return err
@@ -222,7 +222,7 @@ func (d *driver) release(job int) error {
 	return err
 }
 
-// forgotten waits until sge_execd has removed the job's folder.
+// forgotten waits until sge_execd has removed the job's directory.
 func (d *driver) forgotten(job int) error {
 	return d.cell.Poll(stepDeadline, "execd has forgotten the job", func() (bool, error) {
 		_, err := os.Stat(d.cell.ActiveDir(job, 0))
@@ -230,11 +230,11 @@ func (d *driver) forgotten(job int) error {
 	})
 }
 
-// signalled waits until sge_execd logs that it signals the job's shepherd for
-// the nth time. The log comes before the signal, so to be sure that the shepherd
-// has one, wait for two: the master repeats a kill after some seconds.
+// signalled waits until sge_execd logs that it signals the job's shepherd for the nth time. The log
+// line precedes the signal, so wait for two to be sure that the shepherd has received one: the
+// master repeats a kill after some seconds.
 //
-// The agent notes an order before it acknowledges it, and then goes on with it.
+// The agent records an order before it acknowledges it, and then executes it.
 func (d *driver) signalled(name string, times int) step {
 	return func(job int) error {
 		if d.agent {

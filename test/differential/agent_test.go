@@ -12,23 +12,24 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// TestAgent runs jobs under the original sge_execd and sge_shepherd and under execd agent
-// --master gridengine, and compares what the accounting and the jobs themselves say.
+// TestAgent runs jobs under the original sge_execd and sge_shepherd and under execd agent --master
+// gridengine, and compares the accounting records and the data that the jobs report.
 func TestAgent(t *testing.T) {
-	// Of each kind of jobs some, and none that waits for anything.
+	// Some jobs of each kind, without those that wait for anything.
 	compareAgent(t, 0, func(c jobCase) bool {
 		n, _ := strconv.Atoi(strings.TrimPrefix(c.slug, "c"))
 		return c.phase == phaseMain && c.act == nil && n%2 == 0
 	})
 }
 
-// TestSoakAgent does so with all jobs.
+// TestSoakAgent does this with all jobs.
 func TestSoakAgent(t *testing.T) {
 	testenv.Soak(t)
 	compareAgent(t, must(expectedAgent), func(jobCase) bool { return true })
 }
 
-// compareAgent compares some cases. must is how many of expectedAgent have to show.
+// compareAgent compares the chosen cases. must is the number of entries in expectedAgent that must
+// occur.
 func compareAgent(t *testing.T, must int, chosen func(jobCase) bool) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	programs := t.TempDir()
@@ -49,8 +50,8 @@ func compareAgent(t *testing.T, must int, chosen func(jobCase) bool) {
 	report(t, original, other, newJudge(slices.Concat(expectedAgent, hostsAgent, expectedDifferences()), must), errs)
 }
 
-// outside leaves in an observation what the job and its user can see. The files between
-// daemon and supervisor are the agent's own affair, and so is where it has them.
+// outside reduces an observation to the part that the job and its user can see. The files between
+// daemon and supervisor, and their paths, are internal to the agent.
 func outside(o observation, spool string) {
 	maps.DeleteFunc(o, func(field, _ string) bool {
 		return strings.HasPrefix(field, "active/") || strings.Contains(field, "/Spool/")
@@ -66,7 +67,7 @@ func outside(o observation, spool string) {
 // originalSpool is execd_spool_dir of the cells.
 const originalSpool = "/var/spool/gridengine/execd"
 
-// expectedAgent are the ways in which the agent differs besides, on purpose.
+// expectedAgent lists the additional intended differences of the agent.
 var expectedAgent = []expectation{
 	{
 		field:    `seen/[^/]+/Processes/\d+/Environ/(FROM_EXECD|LD_FROM_EXECD|OLDPWD|PWD|TZ|SGE_SINGLE_LINE)`,
@@ -109,7 +110,7 @@ var expectedAgent = []expectation{
 	},
 }
 
-// hostsAgent are those that show on some hosts alone.
+// hostsAgent lists differences that only occur on some hosts.
 var hostsAgent = []expectation{
 	{
 		field:    `seen/[^/]+\.(job|starter)\.\d+/Processes/\d+/Limits/processes`,

@@ -8,8 +8,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// A jobCase is one submitted job. It runs alongside the others of its phase, so
-// whatever may put a queue into error state has a queue of its own.
+// A jobCase is one submitted job. It runs at the same time as the others of its phase, so a job
+// that may put a queue into error state has its own queue.
 type jobCase struct {
 	name   string            // a sentence; no two are the same
 	queue  map[string]string // attributes of a queue of its own; nil: all.q
@@ -22,29 +22,26 @@ type jobCase struct {
 	slug   string // names its script, queue and output folder; given by allCases
 }
 
-// A phase is a time in which the cells have the same configuration. Phases run
-// one after the other, the jobs of one phase together.
+// A phase is a period in which the cells have the same configuration. Phases run one after the
+// other; the jobs of a phase run together.
 type phase int
 
 const (
-	// phaseMain keeps the active_jobs folders of ended jobs, which are compared.
+	// phaseMain keeps the active_jobs directories of finished jobs for the comparison.
 	phaseMain phase = iota
-	// phaseRerun does not: with KEEP_ACTIVE the original's execd gives a rerun
-	// the folder of the first run, whose exit_status file then says for ever
-	// that the job wants to be rerun.
+	// phaseRerun does not keep them: with KEEP_ACTIVE the original's execd reuses the directory of
+	// the first run for a rerun, and its exit_status file then requests a rerun forever.
 	phaseRerun
-	// phaseParams has the settings of execd_params and qmaster_params that
-	// change what happens to a job.
+	// phaseParams has the settings of execd_params and qmaster_params that affect jobs.
 	phaseParams
-	// phaseHostError and those after it are for one job each, since these may
-	// put every queue of the host into error state. They have the configuration
-	// of the phase before.
+	// phaseHostError and the following phases have one job each, since these jobs may put every
+	// queue of the host into error state. They have the configuration of the previous phase.
 	phaseHostError
 )
 
-// conf is the configuration of a phase. H_LOCKS, which Linux ignores, differs
-// in each, so that a change of the phase is always a change of execd_params. The
-// phases from phaseHostError on have that of the phase before.
+// conf returns the configuration of a phase. H_LOCKS, which Linux ignores, differs in each, so that
+// a new phase always changes execd_params. The phases from phaseHostError on have the configuration
+// of the previous phase.
 func (p phase) conf() map[string]string {
 	params := fmt.Sprintf("H_LOCKS=%d", 1000+int(p))
 	qmaster := "none"
@@ -60,7 +57,7 @@ func (p phase) conf() map[string]string {
 	return map[string]string{"execd_params": params, "qmaster_params": qmaster}
 }
 
-// Programs and folders of the cells that scripts use.
+// Programs and directories of the cells that scripts use.
 const (
 	probe   = gridengine.BinDir + "/probe"
 	flagDir = "/home/cell/flag"
@@ -81,23 +78,23 @@ func expand(s, slug string) string {
 		"TOOL", gridengine.BinDir,
 		"OUT", outDir(slug),
 		"READY", "{ [ -p "+flag+".fifo ] || mkfifo "+flag+".fifo; : >"+flag+".ready; }",
-		// A pipe, not a loop around sleep: a signal to the group would hit the
-		// sleep as well, and a shell that is stopped while it starts something
-		// with vfork(2) does not look stopped. A signal that is caught ends the
-		// open, hence the loop. The file is for a second run of the job.
+		// A pipe, instead of a loop around sleep: a signal to the group would also kill the sleep,
+		// and a shell that is stopped while it starts a program with vfork(2) does not appear as
+		// stopped. A caught signal interrupts the open, hence the loop. The file is for a second
+		// run of the job.
 		"AWAIT", "{ [ -e "+flag+".go ] || until read go <"+flag+".fifo; do :; done; } 2>/dev/null",
 	).Replace(s)
 }
 
 func outDir(slug string) string { return "/home/alice/" + slug }
 
-// tools are scripts for procedures and methods, by their name in BinDir.
+// tools maps names in BinDir to scripts for procedures and methods.
 var tools = map[string]string{
 	// proc LABEL [exit=N|rerun=N] [arguments]: a procedure that is a script.
 	"proc": "#!/bin/sh\nexec PROBE \"$@\"\n",
 	// The kernel cannot start a script without an interpreter; execvp(3) can.
 	"proc-plain": "PROBE \"$@\"\n",
-	// run-job starts what it is given, as a starter method does.
+	// run-job runs its arguments, as a starter method does.
 	"run-job": "#!/bin/sh\nPROBE starter starter-of \"$@\"\nexec \"$@\"\n",
 	// Starter methods have no arguments.
 	"starter-rerun":    "#!/bin/sh\nREADY\nAWAIT\nexec PROBE starter rerun=99\n",
@@ -125,10 +122,9 @@ esac
 `,
 }
 
-// rerun is for a job that asks to be run again once, and says READY and AWAIT
-// before it does. It is held until sge_execd has forgotten the first run: an
-// order to start a job that execd still knows is ignored, and then the master
-// waits for more than a minute before it gives up.
+// rerun is for a job that asks to run again once, and prints READY and AWAIT before it does. The
+// job is held until sge_execd has removed the first run: sge_execd ignores an order to start a job
+// that it still knows, and the master then waits for more than a minute before it gives up.
 func rerun(c jobCase) jobCase {
 	c.ends = 2
 	if c.phase == phaseMain {
@@ -140,8 +136,7 @@ func rerun(c jobCase) jobCase {
 	return c
 }
 
-// allCases returns the table with its order, which is that of submission, and
-// so gives the job numbers.
+// allCases returns the table in the order of submission, which determines the job numbers.
 func allCases() []jobCase {
 	var all []jobCase
 	for _, table := range [][]jobCase{
@@ -158,7 +153,7 @@ func allCases() []jobCase {
 		for j := range c.opts {
 			c.opts[j] = expand(c.opts[j], c.slug)
 		}
-		// The table's lines may share a slice.
+		// Rows of the table may share a slice.
 		c.cmd = slices.Clone(c.cmd)
 		for j := range c.cmd {
 			c.cmd[j] = expand(c.cmd[j], c.slug)
@@ -170,10 +165,10 @@ func allCases() []jobCase {
 	return all
 }
 
-// probeScript is a job that does nothing but look.
+// probeScript is a job that only runs the probe.
 const probeScript = "#!/bin/sh\nPROBE job \"$@\"\n"
 
-// attrs are attributes of a queue: names and values in turn.
+// attrs returns attributes of a queue from alternating names and values.
 func attrs(pairs ...string) map[string]string {
 	m := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -5,7 +5,7 @@ import "fmt"
 // rerunScript asks for a rerun once.
 const rerunScript = "#!/bin/sh\necho run $RESTARTED\nREADY\nAWAIT\nPROBE job rerun=99\n"
 
-// busy is bash that uses the same CPU time wherever it runs, about two seconds.
+// busy is a bash command that uses the same CPU time on each run, about two seconds.
 const busy = "for ((i=0;i<1000000;i++)); do :; done"
 
 // endCases end by themselves: with a status, through a signal, or with children
@@ -23,7 +23,7 @@ func endCases() []jobCase {
 	for _, sig := range []string{"HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM", "XCPU", "XFSZ", "SYS"} {
 		cases = append(cases, jobCase{
 			name: "death through SIG" + sig,
-			// Without core files: where they go and whether is the kernel's.
+			// Without core files, whose location depends on the kernel's settings.
 			script: "#!/bin/bash\nulimit -c 0\nkill -" + sig + " $$\n",
 		})
 	}
@@ -41,9 +41,9 @@ func endCases() []jobCase {
 		},
 		jobCase{name: "a grandchild keeps the output open", opts: []string{"-j", "y"}, script: "#!/bin/sh\nnohup sleep 600 &\necho started\nexit 3\n"},
 		jobCase{name: "CPU time is counted", script: "#!/bin/bash\nbash -c '" + busy + "'\n"},
-		// execd never counts a process that it first sees before it has learnt the job's
-		// additional group id, nor one that has ended when it looks, about every other
-		// second. So there are ever new ones, until it has seen one.
+		// execd never counts a process that it first sees before it knows the job's additional
+		// group ID, nor one that has exited before its next check, about every other second. So the
+		// job keeps creating processes until execd has seen one.
 		jobCase{
 			name: "memory is counted", script: "#!/bin/sh\nuntil [ -e " + flagDir + "/$JOB_ID.go ]; do bash -c 'printf -v x %60000000s x; " + busy + "'; done\n",
 			act: func(d *driver, job int) error { return d.steps(job, d.memoryCounted, d.mayGo) },

@@ -1,9 +1,9 @@
 package differential
 
-// limitCases look at the limits set, and run into some of them. None has an
-// h_vmem of a few MB: execd ends such a job when it happens to look at it.
+// limitCases check the limits, and exceed some of them. No job has an h_vmem of a few MB: execd
+// kills such a job, depending on when it checks.
 func limitCases() []jobCase {
-	// Without that of CPU time, which is another one under ours.
+	// Without the limit of CPU time, which differs under this project's shepherd.
 	const show = "#!/bin/sh\ngrep -v 'Max cpu time' /proc/self/limits\n"
 	return []jobCase{
 		{name: "the limits of a request", opts: []string{"-l", "h_vmem=4G,s_vmem=3G,h_cpu=600,s_cpu=500,h_stack=20M,h_data=2G,h_core=0,h_fsize=1G,h_rss=3G"}, script: probeScript},
@@ -23,7 +23,7 @@ func limitCases() []jobCase {
 	}
 }
 
-// peCases run parallel jobs on one host, and the procedures around them.
+// peCases run parallel jobs on one host, with their procedures.
 func peCases() []jobCase {
 	pe := func(name string, c jobCase) jobCase {
 		c.queue = attrs("pe_list", name)
@@ -52,7 +52,7 @@ func peCases() []jobCase {
 	}
 }
 
-// parallelEnvironments are the start and stop procedures by the name of the PE.
+// parallelEnvironments maps the names of PEs to their start and stop procedures.
 var parallelEnvironments = map[string][2]string{
 	"smp":        {"NONE", "NONE"},
 	"procs":      {"TOOL/proc start $pe_hostfile $host $job_id $job_owner $job_name $pe $pe_slots $queue $ja_task_id $processors $stdin_path $stdout_path $stderr_path", "TOOL/proc stop $pe_hostfile"},

@@ -8,7 +8,7 @@ import (
 // shellModes are the values of shell_start_mode that qconf accepts.
 var shellModes = []string{"posix_compliant", "unix_behavior", "script_from_stdin"}
 
-// shellCases start jobs in every way there is to start one.
+// shellCases start jobs in every possible way.
 func shellCases() []jobCase {
 	var cases []jobCase
 	for _, mode := range shellModes {
@@ -44,7 +44,7 @@ func shellCases() []jobCase {
 	)
 }
 
-// argumentCases carry text that a careless file format or shell would change.
+// argumentCases contain text that an unsafe file format or shell would change.
 func argumentCases() []jobCase {
 	odd := []string{"two  blanks", " leading", "trailing ", `quo"te`, "apo'strophe", `back\slash`, `\n`, "*", "?", "$HOME", "`id`", ";", "#x", "a=b", "=", "tab\there", "grün €", "-l", "~"}
 	cases := []jobCase{
@@ -62,7 +62,7 @@ func argumentCases() []jobCase {
 	return append(cases, jobCase{name: "150 arguments", script: probeScript, cmd: many})
 }
 
-// longComment is a shell comment of n bytes.
+// longComment returns a shell comment of n bytes.
 func longComment(n int) string {
 	b := make([]byte, n)
 	for i := range b {

@@ -1,6 +1,6 @@
 package differential
 
-// trapper is a job that tells which signals it gets until it is let go.
+// trapper is a job that prints the signals that it receives until it is released.
 const trapper = "#!/bin/sh\nfor s in HUP INT USR1 USR2 TERM CONT XCPU; do trap \"echo got $s\" $s; done\nREADY\nAWAIT\necho end\n"
 
 // signalCases are suspended, resumed, deleted and warned.

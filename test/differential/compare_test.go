@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// A difference is a field of a case that is not the same in both cells.
+// A difference is a field of a case with different values in the two cells.
 type difference struct {
 	name, field    string // of the case, of the observation
 	original, ours string
 }
 
-// absent stands for the value of a field that one side does not have.
+// absent stands for the value of a field that one side lacks.
 const absent = "(absent)"
 
 func (d difference) String() string {
 	return fmt.Sprintf("%s\n\t%s\n\t\toriginal: %s\n\t\tours:     %s", d.name, d.field, short(d.original), short(d.ours))
 }
 
-// short keeps a value of thousands of bytes from hiding the others.
+// short shortens a value of thousands of bytes, so that it does not hide the others.
 func short(s string) string {
 	const limit = 600
 	if len(s) > limit {
@@ -33,39 +33,38 @@ func short(s string) string {
 	return strconv.Quote(s)
 }
 
-// A measure is a kind of field that holds a measurement: two runs of the same
-// job differ in it. It may differ by abs, or by rel times the greater value.
+// A measure is a kind of field that contains a measurement, which differs between two runs of the
+// same job. It may differ by abs, or by rel times the larger value.
 type measure struct {
 	field    *regexp.Regexp
 	abs, rel float64
 	why      string
 }
 
-// measures are the fields that are not compared exactly, and by how much they
-// may differ. All others are.
+// measures lists the fields that are not compared exactly, with the allowed difference. All other
+// fields are compared exactly.
 var measures = []measure{
 	{measured(`ru_wallclock`), 15, 0.6, "whole seconds, on a machine that is busy; of jobs that use CPU time, too"},
 	{measured(`cpu|ru_utime|ru_stime`), 0.4, 0.4, "clock ticks, and what the shepherd does between fork and exec"},
 	{measured(`mem`), 0.05, 0.6, "GiB times CPU seconds, sampled once a second"},
 	{measured(`io|iow`), 0.3, 0, "GiB, sampled once a second"},
 	{measured(`maxvmem`), 16 << 20, 0.6, "sampled once a second"},
-	// The child that becomes the job is a copy of the shepherd before exec, and
-	// its greatest size is counted.
+	// The child that becomes the job is a copy of the shepherd before exec, and its maximum size is
+	// included.
 	{measured(`ru_maxrss`), 16 << 10, 0.2, "kB, includes the shepherd's copy before exec"},
 	{measured(`ru_minflt|ru_majflt`), 10000, 0.5, "page faults, the shepherd's before exec included"},
 	{measured(`ru_nvcsw|ru_nivcsw`), 50000, 0.5, "context switches, on a machine that is busy"},
 	{measured(`ru_inblock|ru_oublock`), 20000, 0.5, "depends on what is in the page cache"},
 }
 
-// measured is the pattern of a field of the accounting or of the file usage.
+// measured returns the pattern of a field of the accounting or of the file usage.
 func measured(name string) *regexp.Regexp {
 	return anchored(`(?:acct/[^/]+|active/[^/]+/usage)/(?:` + name + `)`)
 }
 
 func anchored(pattern string) *regexp.Regexp { return regexp.MustCompile("^(?:" + pattern + ")$") }
 
-// within says whether the two values of a field are measurements that differ
-// by no more than is allowed.
+// within reports whether the two values of a field are measurements whose difference is allowed.
 func within(field, a, b string) bool {
 	for _, m := range measures {
 		if !m.field.MatchString(field) {
@@ -78,8 +77,7 @@ func within(field, a, b string) bool {
 	return false
 }
 
-// compare returns the differences of one case, ordered by field, and how many
-// fields it looked at.
+// compare returns the differences of one case, sorted by field, and the number of fields compared.
 func compare(name string, original, ours observation) (diffs []difference, fields int) {
 	all := maps.Clone(original)
 	maps.Copy(all, ours)
@@ -87,7 +85,7 @@ func compare(name string, original, ours observation) (diffs []difference, field
 	for field := range all {
 		if g := groupOf(field); g != "" && a[g] != b[g] {
 			diffs = append(diffs, difference{name, g, presence(a[g]), presence(b[g])})
-			a[g], b[g] = false, false // once is enough
+			a[g], b[g] = false, false // one difference is enough
 			continue
 		} else if g != "" && !a[g] {
 			continue
@@ -108,8 +106,8 @@ func compare(name string, original, ours observation) (diffs []difference, field
 	return diffs, len(all)
 }
 
-// groupPattern matches the fields of one report, one accounting record or one
-// file. When only one side has it, that is one difference and not hundreds.
+// groupPattern matches the fields of one report, one accounting record or one file. If only one
+// side has it, that counts as one difference instead of hundreds.
 var groupPattern = regexp.MustCompile(`^(seen/[^/]+|acct/[^/]+|active/[^/]+/[^/]+|home/.*)(?:/|$)`)
 
 func groupOf(field string) string {
@@ -138,20 +136,19 @@ func presence(there bool) string {
 	return absent
 }
 
-// An expectation is a difference that is meant. Its patterns must match the
-// whole field, case name and values.
+// An expectation is an intended difference. Its patterns must match the whole field, case name and
+// values.
 type expectation struct {
 	field, cases   string
 	original, ours string // patterns of the values; "" stands for any
 	why            string
 }
 
-// A judge tells expected differences from others and knows which of the
-// expectations were met.
+// A judge separates expected differences from others and records which expectations occurred.
 type judge struct {
 	table []expectation
 	exps  []compiled
-	must  int // so many of the first ones have to be met
+	must  int // number of expectations, from the first, that must occur
 }
 
 type compiled struct {
@@ -159,7 +156,7 @@ type compiled struct {
 	met                          int
 }
 
-// newJudge makes one that wants the first of its expectations to be met.
+// newJudge returns a judge that requires the first must expectations to occur.
 func newJudge(table []expectation, must int) *judge {
 	j := &judge{table: table, must: must}
 	for _, e := range table {
@@ -171,7 +168,7 @@ func newJudge(table []expectation, must int) *judge {
 	return j
 }
 
-// expected says whether a difference is in the table.
+// expected reports whether a difference is in the table.
 func (j *judge) expected(d difference) bool {
 	for i := range j.exps {
 		e := &j.exps[i]
@@ -183,7 +180,7 @@ func (j *judge) expected(d difference) bool {
 	return false
 }
 
-// unmet lists the expectations that no difference needed.
+// unmet lists the expectations that matched no difference.
 func (j *judge) unmet() []string {
 	var list []string
 	for i, e := range j.exps {
@@ -195,8 +192,8 @@ func (j *judge) unmet() []string {
 	return list
 }
 
-// group shortens a list of differences: those of several cases in the same
-// field with the same values become one.
+// group shortens a list of differences: equal differences of several cases in the same field become
+// one.
 func group(diffs []difference) []string {
 	type key struct{ field, original, ours string }
 	index := map[key][]string{}
@@ -225,8 +222,7 @@ func group(diffs []difference) []string {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// general is a text without its numbers, which differ from case to case, when
-// it is more than a number.
+// general removes numbers, which differ from case to case, from a text that is not itself a number.
 func general(s string) string {
 	if strings.ContainsAny(s, "/[") {
 		return numbers.ReplaceAllString(s, "N")
@@ -234,8 +230,8 @@ func general(s string) string {
 	return s
 }
 
-// generalField is general for a field's name. In what the probe reports the
-// numbers are places in a list.
+// generalField is general for the name of a field. In reports of the probe, numbers are positions
+// in a list.
 func generalField(field string) string {
 	if strings.HasPrefix(field, "seen/") {
 		return field

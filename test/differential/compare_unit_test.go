@@ -2,8 +2,8 @@ package differential
 
 import "testing"
 
-// TestCompareFindsEveryDifference feeds the comparison pairs of observations:
-// a comparison that overlooks something would make the whole test worthless.
+// TestCompareFindsEveryDifference compares pairs of observations: a comparison that misses a
+// difference would make the whole test useless.
 func TestCompareFindsEveryDifference(t *testing.T) {
 	tests := map[string]struct {
 		original, ours observation
@@ -74,7 +74,7 @@ func TestGotOnce(t *testing.T) {
 	}
 }
 
-// TestCasesHaveNames guards the table: a case is found by its name only.
+// TestCasesHaveNames checks that every case in the table has a unique name.
 func TestCasesHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range allCases() {

@@ -15,12 +15,12 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// shepherdEnv names the environment variable that replaces ./cmd/shepherd: by a
-// program, or by the original when its value is "original".
+// shepherdEnv names the environment variable that replaces ./cmd/shepherd by another program, or by
+// the original if its value is "original".
 const shepherdEnv = "EXECD_DIFF_SHEPHERD"
 
-// casesEnv names the environment variable that chooses cases by a regular
-// expression for their names, while one looks for the reason of a difference.
+// casesEnv names the environment variable with a regular expression for the names of the cases to
+// run, for investigating a difference.
 const casesEnv = "EXECD_DIFF_CASES"
 
 // TestDifferential runs all cases under the original sge_shepherd and under
@@ -34,7 +34,7 @@ func TestDifferential(t *testing.T) {
 		expectations = nil
 	}
 
-	// Each driver gets a table of its own: the cells must share nothing.
+	// Each driver gets its own table: the cells must not share anything.
 	original := newDriver(t, "", "", chosenCases(t))
 	other := newDriver(t, shepherd, "", chosenCases(t))
 	errs := runBoth(original, other, probePath)
@@ -51,7 +51,7 @@ func runBoth(original, other *driver, probePath string) [2]error {
 	return errs
 }
 
-// must is how many of some expectations have to be met: all, unless cases are chosen.
+// must returns the number of expectations that must occur: all, unless cases are chosen.
 func must(table []expectation) int {
 	if os.Getenv(casesEnv) != "" {
 		return 0
@@ -59,7 +59,7 @@ func must(table []expectation) int {
 	return len(table)
 }
 
-// chosenCases is the table, or what EXECD_DIFF_CASES chooses of it.
+// chosenCases returns the table, or the part that EXECD_DIFF_CASES selects.
 func chosenCases(t *testing.T) []jobCase {
 	choice, err := regexp.Compile(os.Getenv(casesEnv))
 	if err != nil {
@@ -72,9 +72,9 @@ func chosenCases(t *testing.T) []jobCase {
 	return cases
 }
 
-// report compares the cells case by case. What is wrong it says at the very end,
-// after all that may explain it: of a long output the end is what is read, and
-// what is kept.
+// report compares the cells case by case. It prints the differences at the very end, after the
+// traces that may explain them, because the end of a long output is the part that people read and
+// logs keep.
 func report(t *testing.T, original, other *driver, j *judge, errs [2]error) {
 	fields, tasks, meant := 0, 0, 0
 	var unexpected []difference
@@ -121,8 +121,8 @@ func report(t *testing.T, original, other *driver, j *judge, errs [2]error) {
 	}
 }
 
-// tracedCases names the cases whose traces are shown: all when only a few were
-// chosen, otherwise the first ones with differences.
+// tracedCases returns the cases whose traces are printed: all if only a few were chosen, otherwise
+// the first ones with differences.
 func tracedCases(cases []jobCase, diffs []difference) []string {
 	if os.Getenv(casesEnv) == "" || len(cases) > 5 {
 		return firstCases(diffs, 5)
@@ -145,7 +145,7 @@ func firstCases(diffs []difference, n int) []string {
 	return names
 }
 
-// complaints leaves out what the daemons' logs say for information only.
+// complaints removes messages of the daemons' logs that are only informational.
 func complaints(messages string) string {
 	var b strings.Builder
 	for line := range strings.Lines(messages) {
@@ -173,12 +173,12 @@ func shepherdUnderTest(t *testing.T) string {
 	}
 }
 
-// build builds a command of this module in a folder.
+// build builds a command of this module in a directory.
 func build(t *testing.T, dir, name, pkg string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	cmd := exec.Command("go", "build", "-o", path, pkg)
-	// The cells have a C library, but a probe that needs none starts faster.
+	// The cells have a C library, but a static probe starts faster.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build %s: %v\n%s", pkg, err, out)

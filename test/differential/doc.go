@@ -1,16 +1,15 @@
-// Package differential compares sge_shepherd-go with the original sge_shepherd
-// under a real sge_execd: the same jobs are submitted in the same order to two
-// cells that differ in nothing but shepherd_cmd, and everything that the jobs
-// saw and left behind, and what the accounting says about them, is compared
-// field by field. There are only tests in it.
+// Package differential compares sge_shepherd-go with the original sge_shepherd under a real
+// sge_execd. It submits the same jobs in the same order to two cells that differ only in
+// shepherd_cmd. It compares field by field everything that the jobs report and leave behind, and
+// their accounting records. The package contains only tests.
 //
-// The cases are tables in cases_*_test.go. What may differ is in one table, in
-// expected_test.go, with the reason; an entry that nothing needed any more is
-// an error, so the table cannot rot.
+// The cases are tables in cases_*_test.go. The allowed differences are in one table, in
+// expected_test.go, with the reason for each. An entry that no longer matches any difference is an
+// error, so the table stays up to date.
 //
-// TestAgent, and TestSoakAgent with all cases, have the agent in place of both the original
-// sge_execd and sge_shepherd, and compare what the accounting and the jobs say; what is
-// between daemon and supervisor they do not look at.
+// TestAgent, and TestSoakAgent with all cases, run the agent in place of both the original
+// sge_execd and sge_shepherd, and compare the accounting records and the jobs' reports. They ignore
+// data between daemon and supervisor.
 //
 //	go test ./test/differential                       # against ./cmd/shepherd
 //	EXECD_TEST_SOAK=1 go test -run TestSoakAgent ./test/differential

@@ -15,37 +15,37 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// A driver runs the cases in one cell and gathers what can be seen of them.
+// A driver runs the cases in one cell and collects their visible results.
 type driver struct {
 	cell     *gridengine.Cell
 	original bool // the cell has the original shepherd
 	agent    bool // the cell has the agent in place of sge_execd
 	cases    []jobCase
 	jobs     []int         // job numbers, by case
-	seen     []observation // what is known about the jobs, by case
+	seen     []observation // collected results of the jobs, by case
 
 	took []time.Duration // by phase
 
 	statesMu sync.Mutex
-	states   map[int]string // of qstat
+	states   map[int]string // from qstat
 	statesAt time.Time
 
 	mu    sync.Mutex
 	byJob map[int]string            // slug of a job's case
-	notes map[int]map[string]string // what act functions saw, by job
+	notes map[int]map[string]string // results of act functions, by job
 }
 
-// Deadlines are for a machine that is busy with other things as well.
+// Timeouts for a busy machine.
 const (
 	phaseDeadline = 2 * time.Minute
 	stepDeadline  = time.Minute
 )
 
-// newDriver starts a cell with a shepherd, the original for "", or with the agent that
-// is in a folder.
+// newDriver starts a cell with a shepherd, the original if it is "", or with the agent in a
+// directory.
 func newDriver(t testing.TB, shepherd, agent string, cases []jobCase) *driver {
 	conf := phaseMain.conf()
-	conf["loglevel"] = "log_info" // for configured and signalled
+	conf["loglevel"] = "log_info" // logs configuration changes and signals
 	return &driver{
 		original: shepherd == "" && agent == "", agent: agent != "",
 		cases: cases, jobs: make([]int, len(cases)), seen: make([]observation, len(cases)), byJob: map[int]string{}, notes: map[int]map[string]string{},
@@ -104,7 +104,7 @@ func (d *driver) furnish(probePath string) error {
 	return d.cell.AddQueues(queues...)
 }
 
-// outFiles makes the files that a case finds in its own folder.
+// outFiles creates the files that a case finds in its own directory.
 func (d *driver) outFiles(c jobCase) error {
 	dir := outDir(c.slug)
 	if err := d.cell.AddFile(dir+".sh", c.script, 0o755); err != nil {
@@ -121,8 +121,8 @@ func (d *driver) outFiles(c jobCase) error {
 		os.Symlink("existing", path("link")), os.Lchown(path("link"), gridengine.AliceUID, gridengine.AliceUID))
 }
 
-// run submits the cases phase by phase. What goes wrong with one job does not
-// keep the others from being compared.
+// run submits the cases phase by phase. A failure with one job does not prevent the comparison of
+// the others.
 func (d *driver) run(probePath string) error {
 	if err := d.furnish(probePath); err != nil {
 		return fmt.Errorf("cannot furnish the cell: %w", err)
@@ -145,11 +145,10 @@ func (d *driver) run(probePath string) error {
 	return errors.Join(append(errs, d.observe())...)
 }
 
-// configure changes the configuration and waits until sge_execd says in its log
-// that it has it.
+// configure changes the configuration and waits until sge_execd logs that it has received it.
 func (d *driver) configure(p phase) error {
 	conf := p.conf()
-	first, _, _ := strings.Cut(conf["execd_params"], ",") // the log cuts long values off
+	first, _, _ := strings.Cut(conf["execd_params"], ",") // the log truncates long values
 	said := `using "` + first
 	if d.agent {
 		said = "the configuration of sge_qmaster is used"
@@ -219,13 +218,13 @@ func (d *driver) submit(c jobCase) (int, error) {
 	if c.script != "" {
 		args = append(args, outDir(c.slug)+".sh")
 	} else if !slices.Contains(c.opts, "-N") {
-		args = append(args, "-N", c.slug) // a name made of a command may be refused
+		args = append(args, "-N", c.slug) // the default name, taken from the command, may be refused
 	}
 	return d.cell.Submit("alice", append(args, c.cmd...)...)
 }
 
-// noteStates notes what qstat says of the jobs that are still there and of the
-// queues in error state.
+// noteStates records the states in qstat of the jobs that have not left and of the queues in error
+// state.
 func (d *driver) noteStates(p phase) error {
 	states, err := d.cell.JobStates()
 	queues, err2 := d.cell.QueueStates()
@@ -242,10 +241,10 @@ func (d *driver) noteStates(p phase) error {
 	return nil
 }
 
-// clean deletes what is left of a phase and clears the error states.
+// clean deletes the remaining jobs of a phase and clears error states.
 func (d *driver) clean() error {
 	if _, err := d.cell.Root("sh", "-c", "qdel -u alice; qmod -cq '*'"); err != nil && !strings.Contains(err.Error(), "no jobs registered") {
-		// The exit status says that some queue was not in error state.
+		// The exit status only says that some queue was not in error state.
 		_ = err
 	}
 	return d.cell.Poll(stepDeadline, "the cell is empty", func() (bool, error) {
@@ -266,7 +265,7 @@ func (d *driver) note(job int, key, value string) {
 	d.notes[job][key] = value
 }
 
-// flagPath is where the test finds a file that a job and its act function share.
+// flagPath returns the test's path of a file that a job and its act function share.
 func (d *driver) flagPath(job int, name string) string {
 	return d.cell.Path(flagDir + "/" + strconv.Itoa(job) + "." + name)
 }

@@ -1,8 +1,7 @@
 package differential
 
-// expectedDifferences are the ways in which sge_shepherd-go differs from the
-// original on purpose, by topic. What a user or an administrator may meet of
-// them stands in docs/differences.md, too.
+// expectedDifferences lists the intended differences between sge_shepherd-go and the original, by
+// topic. docs/differences.md also describes those that a user or an administrator may notice.
 func expectedDifferences() []expectation {
 	var all []expectation
 	for _, table := range [][]expectation{
@@ -129,7 +128,7 @@ var expectedEdits = []expectation{
 	},
 }
 
-// expectedInjection are attempts of a job to say what only Grid Engine may say.
+// expectedInjection are attempts of a job to forge data that only Grid Engine may write.
 var expectedInjection = []expectation{
 	{
 		field: `acct/0\.1/failed|active/1/exit_status/content`, cases: `an argument of two lines.*`,
@@ -210,11 +209,11 @@ var expectedProcedureEnvironment = []expectation{
 	},
 }
 
-// otherUser are the cases with a procedure that does not run as the job's owner.
+// otherUser matches the cases with a procedure that does not run as the job's owner.
 const otherUser = `.*root's prolog|prolog and epilog as root and bob|prolog and epilog around a command|a limit does not hold for the procedures|` +
 	`a queue with priority 19 and procedures|start and stop procedures as root and bob|limits of execd_params in procedures`
 
-// Fields in which a case differs whose outcome differs.
+// Fields that differ if the outcome of a case differs.
 const consequences = `acct/[^/]+/(exit_status|qsub_time|start_time|end_time|slots|granted_pe)|active/1/usage(/exit_status|/wait_status)?|` +
 	`active/1/(error|exit_status)/content|note/(state|queue|all\.q) afterwards|home/.*|seen/[^/]+`
 
@@ -286,7 +285,7 @@ var expectedFromStdin = []expectation{
 	},
 }
 
-// commandFromStdin are the cases of a command in such a queue.
+// commandFromStdin matches the cases of a command in such a queue.
 const commandFromStdin = `a (command|starter method for a command).* in mode script_from_stdin`
 
 // expectedMethods is about methods and checkpoint commands.

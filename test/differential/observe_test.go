@@ -16,11 +16,11 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// An observation is everything known of one case in one cell: names of fields
-// and their values, normalised so that equal behaviour gives equal values.
+// An observation holds all results of one case in one cell: field names with their values,
+// normalised so that equal behaviour gives equal values.
 type observation map[string]string
 
-// observe gathers what can still be seen when all phases are over.
+// observe collects the results that are still available after all phases.
 func (d *driver) observe() error {
 	for i := range d.cases {
 		o := d.of(i)
@@ -38,7 +38,7 @@ func (d *driver) of(i int) observation {
 	return d.seen[i]
 }
 
-// indexOf is the case of a job, or -1.
+// indexOf returns the index of a job's case, or -1.
 func (d *driver) indexOf(job int) int { return slices.Index(d.jobs, job) }
 
 // observeAccounting adds the accounting records, by task and number.
@@ -59,7 +59,7 @@ func (d *driver) observeAccounting() error {
 		for name, value := range r {
 			d.of(i)[prefix+name] = d.cases[i].measurement(prefix+name, value)
 		}
-		// Points in time: whether there are any, and whether they fit.
+		// For times: whether they exist, and whether they are consistent.
 		start, _ := strconv.Atoi(r["start_time"])
 		end, _ := strconv.Atoi(r["end_time"])
 		wall, _ := strconv.ParseFloat(r["ru_wallclock"], 64)
@@ -71,8 +71,8 @@ func (d *driver) observeAccounting() error {
 	return nil
 }
 
-// measurement hides the measurements of a case with an act function: how long
-// such a job runs and how often it looks for its flag is the test's doing.
+// measurement hides the measurements of a case with an act function: the test itself determines how
+// long such a job runs and how often it checks for its flag.
 func (c jobCase) measurement(field, value string) string {
 	if c.act == nil {
 		return value
@@ -114,14 +114,14 @@ func (d *driver) observeProbes() error {
 
 var (
 	groupsOfJob = regexp.MustCompile(`\b30\d\d\d\b`)
-	// methodPID is the process id that the tool "method" is started with, as an
-	// argument of its own and within the command line of the shell before it.
+	// methodPID matches the process ID with which the tool "method" is started, as an argument and
+	// in the shell command line.
 	methodPID  = regexp.MustCompile(`(/method \w+) \d+`)
 	methodArgv = regexp.MustCompile(`/1\.(suspend|resume|terminate|migrate)\.\d+/Processes/1/Argv/3$`)
 )
 
-// flatten adds a JSON value under a path. Variables are named instead of
-// numbered, and the additional group id, which goes round, loses its number.
+// flatten adds a JSON value under a path. Variables have names instead of numbers, and the
+// additional group ID, which changes from job to job, loses its number.
 func flatten(o observation, path string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -155,7 +155,7 @@ func flatten(o observation, path string, value any) {
 	}
 }
 
-// observeActive adds the files of the active_jobs folders that are still there.
+// observeActive adds the files of the active_jobs directories that still exist.
 func (d *driver) observeActive(p phase) {
 	for i, c := range d.cases {
 		if c.phase != p || p != phaseMain {
@@ -178,7 +178,7 @@ func (d *driver) observeActive(p phase) {
 	}
 }
 
-// trace is what the shepherd wrote for people, when it was kept.
+// trace returns the shepherd's trace file, if it was kept.
 func (d *driver) trace(i int) string {
 	names, _ := filepath.Glob(filepath.Join(filepath.Dir(d.cell.ActiveDir(d.jobs[i], 0)), strconv.Itoa(d.jobs[i])+".*", "trace"))
 	var b strings.Builder
@@ -192,10 +192,10 @@ func (d *driver) trace(i int) string {
 	return b.String()
 }
 
-// messageHead is what stands before a message in the files error and trace.
+// messageHead matches the prefix of a message in the files error and trace.
 var messageHead = regexp.MustCompile(`(?m)^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d \[\d+:\d+\]: `)
 
-// addActive adds the content of a file of the active_jobs folder.
+// addActive adds the content of a file in the active_jobs directory.
 func (c jobCase) addActive(o observation, field, name, text string) {
 	switch name {
 	case "config", "usage":
@@ -211,7 +211,7 @@ func (c jobCase) addActive(o observation, field, name, text string) {
 		// One number and the end of the line.
 		o[field+"/content"] = fmt.Sprintf("number: %v", isNumber(strings.TrimSuffix(text, "\n")) && strings.HasSuffix(text, "\n"))
 	case "trace":
-		// For people. Not compared.
+		// Text for people, which is not compared.
 	case "error":
 		o[field+"/content"] = messageHead.ReplaceAllString(text, "")
 	default:
@@ -239,7 +239,7 @@ var (
 	jobOfFile = regexp.MustCompile(`\.(?:o|e|po|pe)?(\d+)(?:x|\.\d+)?$`)
 )
 
-// observeHome adds what the jobs left in their owner's home.
+// observeHome adds the files that the jobs left in their owner's home directory.
 func (d *driver) observeHome() error {
 	home := d.cell.Path("/home/alice")
 	return filepath.WalkDir(home, func(path string, e fs.DirEntry, err error) error {
@@ -273,9 +273,8 @@ func (d *driver) observeHome() error {
 	})
 }
 
-// gotOnce drops repetitions of a signal that a job tells of: the original sends
-// to the process group and then to each process, so that most signals come
-// twice, but a shell that is slow sees them as one.
+// gotOnce removes repeated signals from a job's output: the original signals the process group and
+// then each process, so that most signals arrive twice, but a slow shell sees them as one.
 func gotOnce(text string) string {
 	var b strings.Builder
 	last := ""

@@ -11,10 +11,9 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// TestRestartOfExecd ends and starts sge_execd while a job runs under our
-// shepherd. A real execd knows its shepherds again by the name that ps prints:
-// under another name it declares the job dead, and puts the host into error
-// state, while the job goes on.
+// TestRestartOfExecd stops and starts sge_execd while a job runs under this project's shepherd.
+// sge_execd recognizes its shepherds by the name that ps prints. Under another name it declares the
+// job dead, and puts the host into error state, while the job continues.
 func TestRestartOfExecd(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	cell := gridengine.Start(t, gridengine.Config{Shepherd: shepherdUnderTest(t)})
@@ -48,14 +47,14 @@ func TestRestartOfExecd(t *testing.T) {
 		}
 	}
 	running()
-	// One that was declared dead has a record, and is started once more.
+	// A job that was declared dead has a record, and is started again.
 	records, err := cell.Accounting(job, 0)
 	if again, _ := cell.JobPID(job, 0, time.Minute); err != nil || len(records) > 0 || again != pid || cell.ProcessState(pid) == "" {
 		t.Errorf("after the restart there are the records %v (%v) and process %d (%q); want none and process %d\n%s",
 			records, err, again, cell.ProcessState(pid), pid, complaints(cell.Messages()))
 	}
-	// The new execd has to reach the shepherd that it did not start. That the
-	// job has ended it notices only with a look once a minute.
+	// The new execd must reach the shepherd that it did not start. It notices the end of the job
+	// only with a check once a minute.
 	if _, err := cell.User("alice", "qdel", strconv.Itoa(job)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,14 @@
-// Package docs reads the pages of the documentation for tests: which commands they show, and how
-// each command is known to work. `make docs-check` runs these tests.
+// Package docs reads the pages of the documentation for tests: the commands that they show, and how
+// each command is tested. `make docs-check` runs these tests.
 //
-// Each fenced block of the language sh is typed by TestGuides in test/standalone, unless an HTML
-// comment on the line above says something else:
+// TestGuides in test/standalone runs each fenced block of the language sh, unless an HTML comment
+// on the line above says otherwise:
 //
 //	<!-- tested by: TestReadme in test/master -->
 //	<!-- example: needs systemd -->
 //
-// A page whose console blocks (commands with their output) are run by a test of their own says so once:
+// If a test of its own runs the console blocks of a page (commands with their output), the page
+// says so once:
 //
 //	<!-- console blocks are tested by: TestDocumentation in agent/api/serve -->
 //
@@ -23,7 +24,7 @@ import (
 	"strings"
 )
 
-// Guides are the pages whose commands TestGuides in test/standalone types, from the root of the
+// Guides are the pages whose commands TestGuides in test/standalone runs, from the root of the
 // repository.
 var Guides = []string{
 	"README.md",
@@ -49,11 +50,11 @@ type Block struct {
 // Place returns the page and the line of a block.
 func (b *Block) Place() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
-// Typed reports whether TestGuides types the block.
+// Typed reports whether TestGuides runs the block.
 func (b *Block) Typed() bool { return b.Language == "sh" && b.Test == "" && b.Example == "" }
 
-// Commands returns the command lines of a block. A line that begins a here-document, or ends in a
-// backslash, comes with the lines that belong to it.
+// Commands returns the command lines of a block. A line that begins a here-document, or ends with a
+// backslash, includes the lines that belong to it.
 func (b *Block) Commands() []string {
 	var list []string
 	end := "" // of a here-document

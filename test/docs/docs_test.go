@@ -127,7 +127,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors returns the anchors of the headings of a page, as forges make them.
+// anchors returns the anchors of the headings of a page, in the form that forges generate.
 func anchors(t *testing.T, page string) []string {
 	t.Helper()
 	var list []string
@@ -147,7 +147,7 @@ func anchors(t *testing.T, page string) []string {
 
 var manual = regexp.MustCompile(`\b((?:execd|sge_shepherd-go)[a-z-]*)\(([1-8])\)|man (?:-l docs/man/)?(execd[a-z-]*)(?:\.([1-8]))?`)
 
-// TestManualPagesExist checks that the manual pages of execd that pages name are there.
+// TestManualPagesExist checks that the manual pages of execd that pages name exist.
 func TestManualPagesExist(t *testing.T) {
 	there, err := filepath.Glob(filepath.Join(root, "docs/man/*.[1-8]"))
 	if err != nil {
@@ -195,8 +195,8 @@ func TestManualPagesExist(t *testing.T) {
 
 var mention = regexp.MustCompile("`(?:sudo )?execd ([a-z_-]+)([^`\n]*)`")
 
-// TestMentionedCommandsExist asks execd for the help of each command that a sentence names, and looks
-// for the long options there.
+// TestMentionedCommandsExist runs execd with --help for each command that a sentence names, and
+// searches the output for the long options.
 func TestMentionedCommandsExist(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "execd")
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/execd")

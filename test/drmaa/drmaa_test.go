@@ -1,5 +1,5 @@
-// Package drmaa has tests of the DRMAA library (clients/drmaa) with programs in C and in Python, and
-// with execd standalone.
+// Package drmaa tests the DRMAA library (clients/drmaa) with programs in C and in Python, and with
+// execd standalone.
 package drmaa
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// patience is when a test gives a program up.
+// patience is the timeout for a program.
 const patience = 5 * time.Minute
 
-// python is Debian's, which has python3-drmaa.
+// python is Debian's Python, for which python3-drmaa is installed.
 const python = "/usr/bin/python3"
 
 var programs struct {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// built returns a folder with execd, sge_shepherd-go, libdrmaa.so.1.0 and conformance.
+// built returns a directory with execd, sge_shepherd-go, libdrmaa.so.1.0 and conformance.
 func built(t *testing.T) string {
 	t.Helper()
 	programs.Do(func() { programs.dir, programs.err = build() })
@@ -94,8 +94,8 @@ type machine struct {
 	daemon   testenv.Daemon
 }
 
-// newMachine starts a daemon of the user who runs the test. Jobs of root are not run: where the test
-// is root's, the programs are those of another user.
+// newMachine starts a daemon of the user who runs the test. Root's jobs are not run: if root runs
+// the test, the programs run as another user.
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	testenv.Require(t, testenv.DRMAA)
@@ -149,7 +149,7 @@ func (m *machine) start() {
 
 func (m *machine) socket() string { return filepath.Join(m.dir, "run", "agent.sock") }
 
-// end deletes all jobs and ends the daemon.
+// end deletes all jobs and stops the daemon.
 func (m *machine) end() {
 	if p, _ := m.daemon.Process(); p == nil {
 		return
@@ -161,14 +161,14 @@ func (m *machine) end() {
 		m.Logf("the jobs:\n%s\nthe log of the daemon:\n%s", out, log[max(0, len(log)-4000):])
 	}
 	cmd := m.command(context.Background(), "execd", "qdel", "-u", m.user.Username)
-	_ = cmd.Run() // there may be none
+	_ = cmd.Run() // there may be no jobs
 	until(m, "all jobs have left", func() bool {
 		out, err := m.command(context.Background(), "execd", "qstat", "-u", "*").Output()
 		return err == nil && len(out) == 0
 	})
 }
 
-// until waits for something.
+// until waits until a condition holds.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -184,7 +184,7 @@ func until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// command is a program in the folder of the built ones, or with a path, as the user.
+// command returns a command for a built program, or for a path, as the user.
 func (m *machine) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	if !strings.Contains(name, "/") {
 		name = filepath.Join(m.bin, name)
@@ -202,7 +202,7 @@ func (m *machine) command(ctx context.Context, name string, args ...string) *exe
 	return cmd
 }
 
-// run runs a program, which prints what is wrong. Its helper must end with it.
+// run runs a program, which prints its errors. The program's helper must exit together with it.
 func (m *machine) run(name string, args ...string) {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(m.Context(), patience)
@@ -218,13 +218,13 @@ func (m *machine) run(name string, args ...string) {
 	}
 }
 
-// noHelper waits until the helper of a process that has exited is there no more.
+// noHelper waits until the helper of an exited process has also exited.
 func (m *machine) noHelper(pid int) {
 	m.Helper()
 	until(m, fmt.Sprintf("the helper of process %d has exited", pid), func() bool { return len(helpers(pid)) == 0 })
 }
 
-// helpers are the helpers of a process.
+// helpers returns the helpers of a process.
 func helpers(pid int) (list []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range all {
@@ -237,7 +237,7 @@ func helpers(pid int) (list []int) {
 	return list
 }
 
-// TestConformance has a C program check what DRMAA 1.0 says.
+// TestConformance runs a C program that checks the rules of DRMAA 1.0.
 func TestConformance(t *testing.T) {
 	m := newMachine(t)
 	for _, group := range []string{
@@ -253,23 +253,23 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestPython has python3-drmaa use the library from threads and from children of a fork.
+// TestPython uses the library with python3-drmaa from threads and from forked children.
 func TestPython(t *testing.T) {
 	m := newMachine(t)
 	text, err := os.ReadFile("testdata/threads.py")
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := filepath.Join(m.dir, "threads.py") // the user may not be able to read the tree
+	script := filepath.Join(m.dir, "threads.py") // the user may not be able to read the source tree
 	testenv.WriteFile(t, script, string(text))
 	m.run(python, script)
 }
 
-// TestCellDirectory has python3-drmaa load the library from the cell directory of the daemon.
+// TestCellDirectory makes python3-drmaa load the library from the daemon's cell directory.
 func TestCellDirectory(t *testing.T) {
 	m := newMachine(t)
 	if os.Getenv(testenv.ProgramsEnv) != "" {
-		return // there is no library next to these programs
+		return // these programs are built without the library
 	}
 	paths, err := filepath.Glob(filepath.Join(m.dir, "spool", "sge", "lib", "*", "libdrmaa.so"))
 	if err != nil || len(paths) != 1 {
@@ -282,8 +282,8 @@ func TestCellDirectory(t *testing.T) {
 	}
 }
 
-// TestSoakSnakemake has Snakemake run workflows with --drmaa, unchanged: one that succeeds, and one with a
-// rule that fails.
+// TestSoakSnakemake runs workflows with an unchanged Snakemake and --drmaa: one that succeeds, and
+// one with a rule that fails.
 func TestSoakSnakemake(t *testing.T) {
 	testenv.Soak(t)
 	if _, err := exec.LookPath("/usr/bin/snakemake"); err != nil {
@@ -316,13 +316,14 @@ rule failing:
 	if sum, err := os.ReadFile(filepath.Join(work, "sum.txt")); err != nil || string(sum) != "0\n1\n2\n" {
 		t.Errorf("the result is %q (%v)", sum, err)
 	}
-	// A job with an exit status is done for DRMAA, whatever the status is. Snakemake then misses the file.
+	// For DRMAA a job with any exit status is done. Snakemake then notices that the file is
+	// missing.
 	if out, err := run("none.txt"); err == nil || !strings.Contains(out, "MissingOutputException in rule failing") {
 		t.Errorf("the failing workflow: %v\n%s", err, out)
 	}
 }
 
-// TestKilledProgram kills programs in the middle of a call: their helpers end.
+// TestKilledProgram kills programs during a call and expects their helpers to exit.
 func TestKilledProgram(t *testing.T) {
 	m := newMachine(t)
 	cmd := m.command(t.Context(), python, "-c", `
@@ -363,7 +364,7 @@ s.wait(job)
 	m.noHelper(pid)
 }
 
-// TestRestart ends the daemon, by SIGTERM and by SIGKILL, while a program submits and waits.
+// TestRestart stops the daemon, by SIGTERM and by SIGKILL, while a program submits jobs and waits.
 func TestRestart(t *testing.T) {
 	m := newMachine(t)
 	const jobs = 120
@@ -402,10 +403,10 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestManyJobs has a program submit hundreds of jobs and wait for any of them.
+// TestManyJobs runs a program that submits hundreds of jobs and waits for any of them.
 func TestManyJobs(t *testing.T) { newMachine(t).run("conformance", "many", "300") }
 
-// TestSoakManyJobs is the same with ten thousand.
+// TestSoakManyJobs does the same with ten thousand jobs.
 func TestSoakManyJobs(t *testing.T) {
 	testenv.Soak(t)
 	m := newMachine(t)

@@ -2,10 +2,9 @@
 //
 //	fuzz [-time DURATION] [-count N] [-turn K] [PATTERN]
 //
-// With -count it runs only N of them: the turn K chooses which, and consecutive turns
-// go through all of them. Continuous integration uses the number of commits as the turn,
-// so that each change fuzzes other targets. PATTERN is a regular expression for
-// PACKAGE.NAME.
+// With -count it runs only N of them: the turn K selects them, and consecutive turns go through all
+// of them. Continuous integration uses the number of commits as the turn, so that each change
+// fuzzes other targets. PATTERN is a regular expression for PACKAGE.NAME.
 //
 // An input that fails stays in testdata/fuzz of its package, where go test finds it
 // from then on. The last line is "N passed, N failed"; the exit status is 1 if a

@@ -56,8 +56,8 @@ func targets(root string, pattern *regexp.Regexp) ([]target, error) {
 	return found, err
 }
 
-// fuzzTests returns the names of the fuzz tests in a file. go test refuses functions
-// that have such a name and another signature.
+// fuzzTests returns the names of the fuzz tests in a file. go test refuses functions with such a
+// name and another signature.
 func fuzzTests(path string) ([]string, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -72,8 +72,8 @@ func fuzzTests(path string) ([]string, error) {
 	return names, nil
 }
 
-// choose returns the targets of a turn: count consecutive ones, behind those of the
-// turn before, around the end to the first. It returns all if count is 0.
+// choose returns the targets of a turn: count consecutive ones, following those of the previous
+// turn and continuing with the first after the last. It returns all if count is 0.
 func choose(all []target, count, turn int) []target {
 	if count == 0 || count >= len(all) {
 		return all
@@ -85,7 +85,7 @@ func choose(all []target, count, turn int) []target {
 	return chosen
 }
 
-// run fuzzes the target. What go test prints goes to w.
+// run fuzzes the target. It writes the output of go test to w.
 func (t target) run(w io.Writer, duration time.Duration) error {
 	args := []string{"test", "-run", "^$", "-fuzz", "^" + t.name + "$", "-fuzztime", duration.String(), t.pkg}
 	var output bytes.Buffer
@@ -102,8 +102,8 @@ func (t target) run(w io.Writer, duration time.Duration) error {
 	}
 }
 
-// outOfTime reports whether go test failed only because the time was over while a
-// worker had an input (go.dev/issue/48591): no input fails then.
+// outOfTime reports whether go test failed only because the time was over while a worker had an
+// input (go.dev/issue/48591). No input fails in this case.
 func outOfTime(output []byte) bool {
 	return bytes.Contains(output, []byte("context deadline exceeded")) &&
 		!bytes.Contains(output, []byte("Failing input written"))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// write makes a module with fuzz tests.
+// write creates a module with fuzz tests.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,8 +56,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A parser whose fuzz test nobody runs is not fuzzed: what the program finds is what
-// a search through the text finds.
+// The program finds every fuzz test that a search through the source files finds.
 func TestTargetsOfThisModule(t *testing.T) {
 	root := "../.."
 	found, err := targets(root, regexp.MustCompile(""))
@@ -78,7 +77,7 @@ func TestTargetsOfThisModule(t *testing.T) {
 	}
 }
 
-// Consecutive turns run each target before they run one twice.
+// Consecutive turns run each target once before they run any of them again.
 func TestChoose(t *testing.T) {
 	var all []target
 	for name := range strings.SplitSeq("abcdefghijklm", "") {

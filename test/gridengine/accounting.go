@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// A Record is one line of the accounting(5) file under the names that
-// `qacct -j` of 8.1.9 prints. The values are the file's, without qacct's rounding
-// and units; times are seconds since 1970. Open Cluster Scheduler has
-// more: wallclock, ioops, maxrss, deleted_by.
+// A Record is one line of the accounting(5) file, under the names that `qacct -j` of 8.1.9 prints.
+// The values are those of the file, without qacct's rounding and units; times are seconds since
+// 1970. Open Cluster Scheduler has additional fields: wallclock, ioops, maxrss, deleted_by.
 type Record map[string]string
 
-// recordFields are the fields of a line in their order.
+// recordFields lists the fields of a line in their order.
 var recordFields = []string{
 	"qname", "hostname", "group", "owner", "jobname", "jobnumber", "account", "priority",
 	"qsub_time", "start_time", "end_time", "failed", "exit_status", "ru_wallclock",
@@ -37,8 +36,8 @@ func (r Record) int(name string) int {
 	return n
 }
 
-// parseRecord reads a line. The category may hold colons (times, in requests),
-// so the fields after it are counted from the end.
+// parseRecord reads a line. The category may contain colons (times, in requests), so the fields
+// after it are counted from the end.
 func parseRecord(line string) (Record, error) {
 	const category = 39
 	values := strings.Split(strings.TrimSuffix(line, "\n"), ":")
@@ -60,8 +59,8 @@ func parseRecord(line string) (Record, error) {
 	return r, nil
 }
 
-// parseRecords reads an accounting file. A last line without its end is still
-// being written and left out.
+// parseRecords reads an accounting file. It omits a last line without a newline, which is still
+// being written.
 func parseRecords(text string) ([]Record, error) {
 	var records []Record
 	for line := range strings.Lines(text) {
@@ -81,7 +80,7 @@ func parseRecords(text string) ([]Record, error) {
 	return records, nil
 }
 
-// jsonNames are the names of fields that Open Cluster Scheduler calls otherwise.
+// jsonNames maps fields to the names that Open Cluster Scheduler uses instead.
 var jsonNames = map[string]string{
 	"job_number": "jobnumber", "task_number": "taskid", "job_name": "jobname", "submission_time": "qsub_time", "ar_submission_time": "ar_sub_time",
 }
@@ -130,12 +129,12 @@ func (c *Cell) AccountingFile() string {
 	return filepath.Join(c.dir, "root/default/common", name)
 }
 
-// Records returns the whole accounting file. There is a record for each end of
-// each task, so for a job that was requeued there are several.
+// Records returns all records of the accounting file. There is a record for each end of each task,
+// so a job that was requeued has several.
 func (c *Cell) Records() ([]Record, error) {
 	text, err := os.ReadFile(c.AccountingFile())
 	if os.IsNotExist(err) {
-		return nil, nil // made with the first record
+		return nil, nil // the first record creates the file
 	}
 	if err != nil {
 		return nil, err

@@ -11,15 +11,15 @@ import (
 // AgentSpool is the spool area of the agent of a cell, as the cell sees it.
 const AgentSpool = "/home/cell/agent"
 
-// Where the agent of a cell keeps its things, as the cell sees it.
+// Files of the agent, with the paths in the cell.
 const (
 	agentLog    = "/home/cell/agent.log"
 	agentPID    = "/home/cell/agent.pid"
 	agentSocket = "/home/cell/run/agent.sock"
 )
 
-// StartAgent starts the agent as execution daemon of the cell, also after KillAgent, and
-// waits until its load is known to the master. env is added to its environment.
+// StartAgent starts the agent as execution daemon of the cell, also after KillAgent, and waits
+// until the master has its load report. env is added to its environment.
 func (c *Cell) StartAgent(env ...string) error {
 	if err := c.LaunchAgent(env...); err != nil {
 		return err
@@ -34,10 +34,10 @@ func (c *Cell) StartAgent(env ...string) error {
 	})
 }
 
-// LaunchAgent starts the agent, and does not wait for anything.
+// LaunchAgent starts the agent without waiting.
 func (c *Cell) LaunchAgent(env ...string) error { return c.LaunchAgentWith(nil, env...) }
 
-// LaunchAgentWith does so with more options.
+// LaunchAgentWith is LaunchAgent with additional options.
 func (c *Cell) LaunchAgentWith(options []string, env ...string) error {
 	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *Cell) AgentFile(job int, name string) string {
 	return AgentSpool + "/active_jobs/" + strconv.Itoa(job) + ".1/" + name
 }
 
-// KillMaster ends sge_qmaster with a signal and waits until it is gone.
+// KillMaster sends sge_qmaster a signal and waits until it has exited.
 func (c *Cell) KillMaster(sig syscall.Signal) error {
 	out, err := c.Root("pgrep", "-x", "sge_qmaster")
 	if err != nil {
@@ -81,15 +81,15 @@ func (c *Cell) RestartMaster() error {
 	})
 }
 
-// agentScript starts an agent whose spool area, log and file with its number have names
-// that begin alike.
+// agentScript returns a script that starts an agent. Spool area, log and file with the process ID
+// share the prefix path.
 func agentScript(path, socket string) string {
 	return `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /
 setsid ` + BinDir + `/execd agent --master gridengine --spool ` + path + ` --socket ` + socket + ` --log-level debug "$@" </dev/null >>` + path + `.log 2>&1 &
 echo $! >` + path + `.pid`
 }
 
-// AgentPID returns the process id of the agent as the cell knows it.
+// AgentPID returns the process ID of the agent in the cell's namespace.
 func (c *Cell) AgentPID() (int, error) {
 	text, err := os.ReadFile(c.Path(agentPID))
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Cell) AgentPID() (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
-// KillAgent ends the agent with a signal and waits until it is gone. Jobs go on.
+// KillAgent sends the agent a signal and waits until it has exited. Jobs continue.
 func (c *Cell) KillAgent(sig syscall.Signal) error {
 	pid, err := c.AgentPID()
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *Cell) AgentLog() string {
 	return string(text)
 }
 
-// AgentJobs returns the names of the job directories that the agent has.
+// AgentJobs returns the names of the agent's job directories.
 func (c *Cell) AgentJobs() ([]string, error) {
 	entries, err := os.ReadDir(c.Path(AgentSpool + "/active_jobs"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -135,7 +135,7 @@ func (c *Cell) AgentJobs() ([]string, error) {
 	return names, err
 }
 
-// AgentJobPID waits until a job runs, and returns the number of its first process.
+// AgentJobPID waits until a job runs, and returns the process ID of its first process.
 func (c *Cell) AgentJobPID(job, task int) (int, error) {
 	return c.JobPID(job, task, startDeadline)
 }

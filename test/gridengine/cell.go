@@ -24,11 +24,11 @@ import (
 //go:embed init.sh
 var initScript string
 
-// Config says what a cell is like. The zero value is a cell as Debian makes
-// it, with the fastest scheduling that 8.1.9 takes.
+// Config describes a cell. The zero value is a cell as Debian creates it, with the fastest
+// scheduling that 8.1.9 supports.
 type Config struct {
-	// Shepherd is a program of this machine that runs instead of sge_shepherd.
-	// It is copied into the cell and named by shepherd_cmd.
+	// Shepherd is a program of this machine that replaces sge_shepherd. It is copied into the cell
+	// and configured as shepherd_cmd.
 	Shepherd string
 	// Host is the name of the cell's only host, "cellhost" by default.
 	Host string
@@ -37,24 +37,23 @@ type Config struct {
 	// Env is added to the environment in which sge_execd is started, which
 	// jobs inherit (INHERIT_ENV).
 	Env []string
-	// Simulated names execution hosts that do not exist, see LoadValue. No job is
-	// started in a cell that has any.
+	// Simulated names execution hosts that do not exist, see LoadValue. A cell with such hosts
+	// starts no jobs.
 	Simulated []string
-	// Agent is a folder with execd and sge_shepherd-go: then the execution daemon of the
-	// host is execd agent --master gridengine, and there is no sge_execd.
+	// Agent is a directory with execd and sge_shepherd-go. If it is set, the execution daemon of
+	// the host is execd agent --master gridengine, and there is no sge_execd.
 	Agent string
-	// Bare has no execution daemon started.
+	// Bare starts no execution daemon.
 	Bare bool
-	// Nodes are further hosts of the cell, each with a network of its own and all files
-	// in common with the others: see StartNode.
+	// Nodes are additional hosts of the cell, each with its own network, and with the same files as
+	// the others: see StartNode.
 	Nodes []string
-	// Users are users of the cell besides alice and bob.
+	// Users are additional users of the cell, besides alice and bob.
 	Users []string
-	// Classic has the master keep its objects in files (classic spooling), instead of in
-	// a database.
+	// Classic makes the master store its objects in files (classic spooling) instead of a database.
 	Classic bool
-	// Installation is the SGE_ROOT of an Open Cluster Scheduler that runs instead of Debian's
-	// Grid Engine; it lies below none of the folders that the cell has of its own.
+	// Installation is the SGE_ROOT of an Open Cluster Scheduler that replaces Debian's Grid Engine.
+	// It must not be below a directory that is private to the cell.
 	Installation string
 }
 
@@ -64,19 +63,18 @@ type Cell struct {
 
 	t       testing.TB
 	dir     string // on this machine
-	pid     int    // of the cell's process 1, as this machine sees it
+	pid     int    // of the cell's process 1, in this machine's namespace
 	started time.Time
 	install installation
 	agent   bool       // the execution daemon of the host is the agent
-	confMu  sync.Mutex // configurations are changed by read, edit, write
+	confMu  sync.Mutex // held while a configuration is read, edited and written
 }
 
-// startDeadline bounds each step of bringing a cell up. It takes two seconds on
-// an idle machine.
+// startDeadline limits each step of starting a cell, which takes two seconds on an idle machine.
 const startDeadline = 3 * time.Minute
 
-// Start brings up a cell and tears it down when the test ends. It skips or
-// fails the test as testenv says when the machine cannot do it.
+// Start starts a cell and stops it when the test ends. If the machine does not support it, Start
+// skips or fails the test according to testenv.
 func Start(t testing.TB, cfg Config) *Cell {
 	t.Helper()
 	testenv.Require(t, testenv.Root, cfg.need())
@@ -113,7 +111,7 @@ func Start(t testing.TB, cfg Config) *Cell {
 	return c
 }
 
-// enter starts process 1 of the cell's namespaces and arranges for its end.
+// enter starts process 1 of the cell's namespaces and arranges for its termination.
 func (c *Cell) enter() error {
 	resetInternalSignals()
 	cmd := exec.Command("bash", "-c", initScript, "cell-init", c.dir, c.Host)
@@ -154,8 +152,8 @@ func (c *Cell) enter() error {
 	return nil
 }
 
-// Path converts a path that the cell's processes use into the test's path of the same file. Only
-// paths below /home, /tmp, the spool folder and SGE_ROOT are the cell's own.
+// Path converts a path in the cell to the test's path of the same file. Only paths below /home,
+// /tmp, the spool directory and SGE_ROOT are private to the cell.
 func (c *Cell) Path(path string) string {
 	for from, to := range map[string]string{"/home": "home", "/tmp": "tmp", spoolDir: "spool", sgeRoot: "root"} {
 		if rest, ok := strings.CutPrefix(path, from); ok && (rest == "" || rest[0] == '/') {
@@ -165,7 +163,7 @@ func (c *Cell) Path(path string) string {
 	return path
 }
 
-// Proc returns the folder of /proc for a process that the cell knows as pid.
+// Proc returns the directory in /proc of a process with the given ID in the cell.
 func (c *Cell) Proc(pid int) string {
 	return filepath.Join("/proc", strconv.Itoa(c.pid), "root/proc", strconv.Itoa(pid))
 }
@@ -183,7 +181,7 @@ func (c *Cell) Messages() string {
 	return b.String()
 }
 
-// poll calls ready until it says true, fails, or the deadline passes.
+// poll calls ready until it returns true or an error, or until the deadline.
 func poll(ctx context.Context, deadline time.Duration, what string, ready func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -202,7 +200,7 @@ func poll(ctx context.Context, deadline time.Duration, what string, ready func()
 	}
 }
 
-// Poll calls ready until it says true or the deadline passes.
+// Poll calls ready until it returns true, or until the deadline.
 func (c *Cell) Poll(deadline time.Duration, what string, ready func() (bool, error)) error {
 	return poll(c.t.Context(), deadline, what, ready)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// TestCell runs a few jobs through a whole cell, and looks for what the harness
-// promises: jobs run as the cell's own users, results can be read, an execd may
-// be restarted under a running job, and nothing is left afterwards.
+// TestCell runs a few jobs in a whole cell, and checks the guarantees of the package: jobs run as
+// the cell's users, results can be read, an execd can be restarted while a job runs, and no
+// processes or files are left afterwards.
 func TestCell(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	hostname, passwd := hostState(t)
@@ -64,9 +64,9 @@ func TestCell(t *testing.T) {
 	}
 }
 
-// restartExecd ends and starts sge_execd while a job runs: the job has to be
-// there afterwards. Its end is not awaited, since execd looks for the end of a
-// shepherd that it did not start only once a minute.
+// restartExecd stops and starts sge_execd while a job runs: the job must exist afterwards. It does
+// not wait for the job's end, since execd checks for the end of a shepherd that it did not start
+// only once a minute.
 func restartExecd(t *testing.T, cell *gridengine.Cell) {
 	job := submit(t, cell, "-b", "y", "/bin/sleep", "600")
 	pid, err := cell.JobPID(job, 0, time.Minute)
@@ -99,7 +99,7 @@ func submit(t *testing.T, cell *gridengine.Cell, args ...string) int {
 	return job
 }
 
-// hostState is what a cell must not change on the machine.
+// hostState returns the state of the machine that a cell must not change.
 func hostState(t *testing.T) (hostname, passwd string) {
 	t.Helper()
 	hostname, err := os.Hostname()

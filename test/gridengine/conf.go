@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// edit replaces attributes in one of Grid Engine's objects, which are lines of
-// a name and a value, and appends those that it lacks.
+// edit replaces attributes in the text of a Grid Engine object, which consists of lines with a name
+// and a value, and appends missing ones.
 func edit(object string, attributes map[string]string) string {
 	missing := maps.Clone(attributes)
 	var b strings.Builder
@@ -29,8 +29,8 @@ func edit(object string, attributes map[string]string) string {
 	return b.String()
 }
 
-// qconf hands an object to one of qconf's options that read it from a file. For
-// some of them the file's name is the object's.
+// qconf passes an object to a qconf option that reads it from a file. For some options the file's
+// name is the object's name.
 func (c *Cell) qconf(option, name, object string) error {
 	path := "/home/cell/etc/" + name
 	if err := c.AddFile(path, object, 0o644); err != nil {
@@ -40,7 +40,7 @@ func (c *Cell) qconf(option, name, object string) error {
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, object)
 	}
-	// qconf does not always say with its exit status that it refused.
+	// qconf does not always report a refusal with its exit status.
 	for _, word := range []string{"error", "unknown", "invalid", "denied", "rejected"} {
 		if strings.Contains(strings.ToLower(out), word) {
 			return fmt.Errorf("qconf %s: %s\n%s", option, out, object)
@@ -72,18 +72,18 @@ func (c *Cell) SetSchedulerConf(attributes map[string]string) error {
 	return c.qconf("-Msconf", "sched", edit(conf, attributes))
 }
 
-// Configure hands an object to one of qconf's options that read it from a file. For
-// some of them the file's name is the object's.
+// Configure passes an object to a qconf option that reads it from a file. For some options the
+// file's name is the object's name.
 func (c *Cell) Configure(option, name, object string) error { return c.qconf(option, name, object) }
 
-// A Queue is a cluster queue on the cell's host: what differs from Grid
-// Engine's template, enough slots, and no load threshold.
+// A Queue is a cluster queue on the cell's host: its attributes that differ from Grid Engine's
+// template, in addition to enough slots and no load threshold.
 type Queue struct {
 	Name       string
 	Attributes map[string]string
 }
 
-// AddQueues makes cluster queues.
+// AddQueues creates cluster queues.
 func (c *Cell) AddQueues(queues ...Queue) error {
 	template, err := c.Root("qconf", "-sq")
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Cell) AddQueues(queues ...Queue) error {
 		}
 		files = append(files, path)
 	}
-	// One command for all: entering the namespaces costs as much as qconf.
+	// One command for all: entering the namespaces takes as long as qconf.
 	const addAll = `for file; do qconf -Aq "$file" || { cat "$file" >&2; exit 1; }; done`
 	_, err = c.Root(append([]string{"sh", "-c", addAll, "sh"}, files...)...)
 	return err

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// GIDRange is the cell's gid_range: the additional group ids that mark jobs.
+// GIDRange is the cell's gid_range: the additional group IDs that mark jobs.
 const GIDRange = "30000-30999"
 
 // startMaster makes the master's first tables, as Debian's init_cluster does,
@@ -24,9 +24,9 @@ func (c *Cell) startMaster(cfg Config) error {
 	}
 	conf := map[string]string{
 		"gid_range": GIDRange,
-		// How soon execd notices a changed configuration.
+		// The delay until execd notices a changed configuration.
 		"load_report_time": "00:00:02",
-		// Records are in the file when the job is gone from qstat.
+		// Records are in the file when the job has left qstat.
 		"reporting_params": "accounting=true reporting=false flush_time=00:00:01 accounting_flush_time=00:00:00 joblog=false sharelog=00:00:00",
 	}
 	if cfg.Shepherd != "" {
@@ -68,20 +68,20 @@ func (c *Cell) startMaster(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	// A second is the least that 8.1.9 takes for each of these.
+	// A second is the minimum that 8.1.9 accepts for each of these.
 	sched = edit(sched, map[string]string{"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"})
 	return c.qconf("-Msconf", "sched", sched)
 }
 
-// StartExecd starts sge_execd, also after StopExecd, and waits until it is
-// known to the master. env is added to its environment.
+// StartExecd starts sge_execd, also after StopExecd, and waits until the master knows it. env is
+// added to its environment.
 func (c *Cell) StartExecd(env ...string) error {
 	if err := os.Remove(c.pidFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	// execd and the original shepherd close every possible descriptor one by
-	// one, so a big limit costs milliseconds a job. No core files, unless a
-	// queue asks for them. umask: what a boot script has.
+	// execd and the original shepherd close every possible descriptor one by one, so a large limit
+	// costs milliseconds per job. There are no core files, unless a queue requests them. The umask
+	// is that of a boot script.
 	start := `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /; exec sge_execd`
 	if _, err := c.run("", c.environment(env...), []string{"sh", "-c", start}); err != nil {
 		return err
@@ -92,8 +92,7 @@ func (c *Cell) StartExecd(env ...string) error {
 	})
 }
 
-// StopExecd ends sge_execd as its boot script does. Jobs and their shepherds
-// stay.
+// StopExecd stops sge_execd like its boot script. Jobs and their shepherds continue.
 func (c *Cell) StopExecd() error {
 	pid, err := c.ExecdPID()
 	if err != nil {
@@ -102,7 +101,7 @@ func (c *Cell) StopExecd() error {
 	if _, err := c.Root("kill", strconv.Itoa(pid)); err != nil {
 		return err
 	}
-	// It has been seen to miss the signal while it was busy.
+	// sge_execd was observed to miss the signal while it was busy.
 	const patience = 5 * time.Second
 	asked := time.Now()
 	return c.Poll(startDeadline, "sge_execd has ended", func() (bool, error) {
@@ -115,7 +114,7 @@ func (c *Cell) StopExecd() error {
 	})
 }
 
-// ExecdPID returns the process id of sge_execd as the cell knows it.
+// ExecdPID returns the process ID of sge_execd in the cell's namespace.
 func (c *Cell) ExecdPID() (int, error) {
 	text, err := os.ReadFile(c.pidFile())
 	if err != nil {
@@ -126,12 +125,12 @@ func (c *Cell) ExecdPID() (int, error) {
 
 func (c *Cell) pidFile() string { return filepath.Join(c.SpoolDir(), "execd.pid") }
 
-// SpoolDir returns the test's path of sge_execd's spool folder.
+// SpoolDir returns the test's path of sge_execd's spool directory.
 func (c *Cell) SpoolDir() string { return filepath.Join(c.dir, "spool/execd", c.Host) }
 
-// ActiveDir returns the test's path of the folder that sge_execd, or the agent, and the shepherd
-// share for a job. task is 0 for a job that is not an array. The folder is removed when the job
-// ends, unless execd_params has KEEP_ACTIVE=true.
+// ActiveDir returns the test's path of the directory that sge_execd, or the agent, and the shepherd
+// share for a job. task is 0 for a job that is not an array job. The directory is removed when the
+// job ends, unless execd_params has KEEP_ACTIVE=true.
 func (c *Cell) ActiveDir(job, task int) string {
 	spool := c.SpoolDir()
 	if c.agent {
@@ -140,7 +139,7 @@ func (c *Cell) ActiveDir(job, task int) string {
 	return filepath.Join(spool, "active_jobs", fmt.Sprintf("%d.%d", job, max(task, 1)))
 }
 
-// Kill sends a signal to a process that the cell knows as pid.
+// Kill sends a signal to a process with the given ID in the cell.
 func (c *Cell) Kill(pid int, sig syscall.Signal) error {
 	_, err := c.Root("kill", "-"+strconv.Itoa(int(sig)), strconv.Itoa(pid))
 	return err

@@ -8,19 +8,17 @@
 //	err = cell.Wait(map[int]int{job: 1}, time.Minute)
 //	records, err := cell.Accounting(job, 0)
 //
-// Every cell lives in mount, UTS, network and process namespaces of its own,
-// with its own /tmp, /home, /etc/passwd, /etc/group and /etc/hosts, so any
-// number of cells run side by side, under the same host name, with the same
-// job numbers and the same paths, and nothing of the machine is changed. When
-// the test ends, or its process dies in whatever way, the kernel ends all
-// processes of the cell with the first one.
+// Every cell has its own mount, UTS, network and process namespaces, with its own /tmp, /home,
+// /etc/passwd, /etc/group and /etc/hosts. So any number of cells can run at the same time, with the
+// same host name, job numbers and paths, and the machine is not changed. When the test ends, or its
+// process dies, the kernel kills all processes of the cell together with the first one.
 //
-// Config.Simulated gives a cell execution hosts that do not exist, for tests of the
-// scheduler; see simulated.go.
+// Config.Simulated gives a cell execution hosts that do not exist, for tests of the scheduler; see
+// simulated.go.
 //
-// What the cell's processes see below /home, /tmp and the spool folder the test
-// sees in the folders that Path, ActiveDir and the like return.
+// The cell's files below /home, /tmp and the spool directory are accessible to the test in the
+// directories that Path, ActiveDir and similar methods return.
 //
-// The package is for tests. A Cell's methods may be called from several
-// goroutines, except that Start must be called on the test's own.
+// The package is for tests. A Cell's methods may be called from several goroutines; Start must be
+// called from the test's own goroutine.
 package gridengine

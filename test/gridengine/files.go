@@ -10,29 +10,29 @@ import (
 	"syscall"
 )
 
-// Where Debian's packages keep things. Inside a cell these are its own copies.
+// Directories of Debian's packages. Inside a cell these are private copies.
 const (
 	sgeRoot  = "/var/lib/gridengine"
 	spoolDir = "/var/spool/gridengine"
 	shareDir = "/usr/share/gridengine" // of Debian's Grid Engine alone
 )
 
-// BinDir is a folder, seen by every process of the cell, for programs of the
-// test; see AddProgram.
+// BinDir is a directory for programs of the test, visible to every process of the cell; see
+// AddProgram.
 const BinDir = "/home/cell/bin"
 
-// The cell's users. They exist only in its own passwd and group files, so the
-// numbers cannot meet those of the machine. All are members of group lab.
+// The cell's users. They exist only in its own passwd and group files, so their IDs cannot conflict
+// with those of the machine. All are members of group lab.
 const (
 	AliceUID = 2001
 	BobUID   = 2002
 	LabGID   = 2100
 )
 
-// userID returns the number of the cell's i-th user and of the group of that name.
+// userID returns the ID of the cell's i-th user and of the group of the same name.
 func userID(i int) int { return AliceUID + i }
 
-// prepare lays out everything that init.sh mounts over the machine's own.
+// prepare creates all files that init.sh mounts over the machine's own.
 func (c *Cell) prepare(cfg Config) error {
 	for dir, mode := range map[string]os.FileMode{
 		"etc": 0o755, "home/cell/bin": 0o755, "home/cell/etc": 0o755, "tmp": 0o1777,
@@ -41,7 +41,7 @@ func (c *Cell) prepare(cfg Config) error {
 		if err := os.MkdirAll(filepath.Join(c.dir, dir), 0o755); err != nil {
 			return err
 		}
-		// Mkdir obeys the umask and does not know the sticky bit.
+		// Mkdir applies the umask and ignores the sticky bit.
 		if mode&0o1000 != 0 {
 			mode = mode&0o777 | os.ModeSticky
 		}
@@ -54,11 +54,11 @@ func (c *Cell) prepare(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	// otherhost has no daemon. It is there for requests that name two hosts.
+	// otherhost has no daemon. It exists for requests that name two hosts.
 	hosts := "127.0.0.1 localhost\n10.77.7.1 " + c.Host + "\n10.77.7.2 otherhost\n" + nodeAddresses(cfg.Nodes) + simulatedAddresses(cfg.Simulated)
-	// Without this a name that is not in the files is asked of the network.
+	// Without this, names that are not in the files are looked up in the network.
 	const nsswitch = "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nnetgroup: files\n"
-	// Holes in /etc would otherwise show through.
+	// Missing files in /etc would otherwise be those of the machine.
 	const bashrc = "# Nothing: what a shell of the cell does must not depend on the machine.\n"
 	err = errors.Join(c.write("etc/hosts", hosts), c.write("etc/nsswitch.conf", nsswitch), c.write("etc/bash.bashrc", bashrc), c.write("etc/profile", bashrc))
 	if err != nil {
@@ -98,9 +98,8 @@ func (c *Cell) prepare(cfg Config) error {
 		chown(filepath.Join(c.dir, "root/default"), uid, gid))
 }
 
-// accounts writes the cell's passwd and group files: the machine's without
-// people, and with ours. It returns the ids of Grid Engine's administrator,
-// which the packages made.
+// accounts writes the cell's passwd and group files: the machine's without people, and with the
+// cell's users. It returns the IDs of Grid Engine's administrator, which the packages have created.
 func (c *Cell) accounts(users []string) (uid, gid int, err error) {
 	passwd, err := systemLines("/etc/passwd")
 	if err != nil {
@@ -132,8 +131,8 @@ func (c *Cell) accounts(users []string) (uid, gid int, err error) {
 	return uid, gid, errors.Join(c.write("etc/passwd", join(passwd)), c.write("etc/group", join(group)))
 }
 
-// systemLines reads those lines of a passwd or group file that describe no
-// person: the numbers below 1000, and nobody.
+// systemLines reads the lines of a passwd or group file that describe no person: those with IDs
+// below 1000, and nobody.
 func systemLines(path string) ([][]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -176,8 +175,8 @@ func (c *Cell) bootstrap(cfg Config) error {
 			return err
 		}
 	}
-	// Debian's binary_path leads to shell wrappers, which triple the time that
-	// a shepherd takes to start. The programs are one link further down.
+	// Debian's binary_path leads to shell wrappers, which triple the start time of a shepherd. The
+	// programs themselves are one link further.
 	settings := map[string]string{"binary_path": sgeRoot + "/bin"}
 	if cfg.classic() {
 		settings["spooling_method"], settings["spooling_lib"] = "classic", "libspoolc"
@@ -188,10 +187,10 @@ func (c *Cell) bootstrap(cfg Config) error {
 		c.write(common+"/act_qmaster", c.Host+"\n"))
 }
 
-// classicParams are the folders of classic spooling.
+// classicParams are the directories of classic spooling.
 const classicParams = sgeRoot + "/default/common;" + spoolDir + "/qmaster"
 
-// write creates a file of the cell; name is relative to its folder.
+// write creates a file of the cell; name is relative to the cell's directory.
 func (c *Cell) write(name, text string) error {
 	return os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o644)
 }
@@ -227,7 +226,7 @@ func (c *Cell) AddFile(path, text string, mode os.FileMode) error {
 	return nil
 }
 
-// chown gives a tree to a user.
+// chown changes the owner of a tree.
 func chown(path string, uid, gid int) error {
 	return filepath.WalkDir(path, func(name string, _ os.DirEntry, err error) error {
 		if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// An installation is what a cell runs: an Open Cluster Scheduler below root, or Debian's Grid Engine
-// if root is empty.
+// An installation is the Grid Engine that a cell runs: an Open Cluster Scheduler below root, or
+// Debian's Grid Engine if root is empty.
 type installation struct{ root string }
 
-// arch is the name of Grid Engine for what its programs are made for.
+// arch is Grid Engine's name for the architecture of its programs.
 const arch = "lx-amd64"
 
-// need is what the machine has to have for the cell.
+// need returns the requirement for the cell that the machine must meet.
 func (c *Config) need() testenv.Need {
 	if c.Installation != "" {
 		return testenv.OCS
@@ -25,11 +25,11 @@ func (c *Config) need() testenv.Need {
 	return testenv.GridEngine
 }
 
-// classic is whether the objects of the master are files: an Open Cluster Scheduler need not know
-// anything else.
+// classic reports whether the master stores its objects in files, the only kind of spooling that
+// every Open Cluster Scheduler supports.
 func (c *Config) classic() bool { return c.Classic || c.Installation != "" }
 
-// path returns the folders of its programs, for PATH.
+// path returns the directories of its programs, for PATH.
 func (i installation) path() string {
 	if i.root == "" {
 		return testenv.GridEngineDir
@@ -37,7 +37,7 @@ func (i installation) path() string {
 	return filepath.Join(i.root, "bin", arch) + ":" + filepath.Join(i.root, "utilbin", arch)
 }
 
-// prepare makes a folder that a cell has as its SGE_ROOT.
+// prepare creates a directory that is the cell's SGE_ROOT.
 func (i installation) prepare(dir string) error {
 	if i.root == "" {
 		if out, err := exec.Command("cp", "-a", sgeRoot, dir).CombinedOutput(); err != nil {
@@ -78,8 +78,9 @@ scheduler_threads 1
 `, nil
 }
 
-// reportsLoad reports whether the load of a host is known to the master. Open Cluster Scheduler gives it
-// as many slots as it has processors, when it registers first: all of them are the queues' here.
+// reportsLoad reports whether the master knows the load of a host. When a host first registers,
+// Open Cluster Scheduler limits it to as many slots as it has processors; reportsLoad removes this
+// limit, so that all slots belong to the queues.
 func (c *Cell) reportsLoad(host string) (bool, error) {
 	out, err := c.Root("qhost", "-h", host, "-F", "load_avg")
 	if err != nil || !strings.Contains(out, "hl:load_avg") {

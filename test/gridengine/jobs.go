@@ -27,9 +27,9 @@ func (c *Cell) Submit(user string, args ...string) (int, error) {
 	return job, nil
 }
 
-// Wait waits until each job of want has that many accounting records or more.
-// A job that went into error state or was requeued has a record, too, for the
-// attempt that ended so; an array has one for each task.
+// Wait waits until each job of want has at least that many accounting records. A job that entered
+// error state or was requeued also has a record, for the failed attempt. An array job has one for
+// each task.
 func (c *Cell) Wait(want map[int]int, deadline time.Duration) error {
 	err := c.Poll(deadline, "jobs have their accounting records", func() (bool, error) {
 		records, err := c.Records()
@@ -59,8 +59,8 @@ func (c *Cell) Wait(want map[int]int, deadline time.Duration) error {
 	return nil
 }
 
-// JobStates returns the state letters of qstat for all jobs it lists. Tasks of
-// one array that are listed apart are joined by a comma.
+// JobStates returns the state letters of all jobs in qstat. The states of an array job's tasks in
+// separate lines are joined by commas.
 func (c *Cell) JobStates() (map[int]string, error) {
 	out, err := c.Root("qstat", "-u", "*")
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Cell) JobStates() (map[int]string, error) {
 		}
 		job, err := strconv.Atoi(f[0])
 		if err != nil {
-			continue // the heading
+			continue // the header
 		}
 		if states[job] != "" {
 			states[job] += ","
@@ -84,8 +84,8 @@ func (c *Cell) JobStates() (map[int]string, error) {
 	return states, nil
 }
 
-// QueueStates returns the state letters of the queue instances that have any,
-// such as E for error, by the name of the cluster queue.
+// QueueStates returns the state letters of the queue instances that have any, such as E for error,
+// by the name of the cluster queue.
 func (c *Cell) QueueStates() (map[string]string, error) {
 	out, err := c.Root("qstat", "-f")
 	if err != nil {
@@ -102,8 +102,8 @@ func (c *Cell) QueueStates() (map[string]string, error) {
 	return states, nil
 }
 
-// JobPID returns the process id of a running job's first process as the cell knows
-// it; it waits for the shepherd to write it.
+// JobPID returns the process ID of a running job's first process in the cell's namespace. It waits
+// until the shepherd has written it.
 func (c *Cell) JobPID(job, task int, deadline time.Duration) (int, error) {
 	pid := 0
 	err := c.Poll(deadline, fmt.Sprintf("job %d has a process", job), func() (bool, error) {
@@ -117,8 +117,8 @@ func (c *Cell) JobPID(job, task int, deadline time.Duration) (int, error) {
 	return pid, err
 }
 
-// ProcessState returns the letter of proc_pid_stat(5) for a process that the cell
-// knows as pid, or "" when there is none.
+// ProcessState returns the letter of proc_pid_stat(5) for a process with the given ID in the cell,
+// or "" if there is none.
 func (c *Cell) ProcessState(pid int) string {
 	stat, err := os.ReadFile(c.Proc(pid) + "/stat")
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Cell) Stopped(pid int) bool {
 	return strings.HasPrefix(rest, "T") || c.frozen(pid)
 }
 
-// frozen reports whether a process is in a control group that is frozen.
+// frozen reports whether a process is in a frozen control group.
 func (c *Cell) frozen(pid int) bool {
 	for _, file := range []string{"cgroup.events", "freezer.state"} {
 		text := c.groupFile(pid, "freezer", file)
@@ -149,8 +149,8 @@ func (c *Cell) frozen(pid int) bool {
 	return false
 }
 
-// Weight returns the processor weight of a process's control group (cpu.weight, cpu.shares). ok
-// reports whether the group has a weight.
+// Weight returns the CPU weight of a process's control group (cpu.weight, cpu.shares). ok reports
+// whether the group has a weight.
 func (c *Cell) Weight(pid int) (weight int, ok bool) {
 	for _, file := range []string{"cpu.weight", "cpu.shares"} {
 		if n, err := strconv.Atoi(strings.TrimSpace(c.groupFile(pid, "cpu", file))); err == nil {
@@ -164,7 +164,7 @@ func (c *Cell) Weight(pid int) (weight int, ok bool) {
 func (c *Cell) Nice(pid int) int {
 	stat, _ := os.ReadFile(c.Proc(pid) + "/stat")
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	const nice = 16 // behind the name, from proc_pid_stat(5)
+	const nice = 16 // after the name, from proc_pid_stat(5)
 	if f := strings.Fields(rest); len(f) > nice {
 		n, _ := strconv.Atoi(f[nice])
 		return n
@@ -172,9 +172,9 @@ func (c *Cell) Nice(pid int) int {
 	return 0
 }
 
-// groupFile returns the contents of a file in a process's control group: of the hierarchy of
-// version 1 with this controller, or else of version 2. It is empty if the process is in no group
-// but the root.
+// groupFile returns the content of a file in a process's control group: in the v1 hierarchy with
+// this controller, otherwise in the v2 hierarchy. It is empty if the process is only in the root
+// group.
 func (c *Cell) groupFile(pid int, controller, file string) string {
 	groups, _ := os.ReadFile(c.Proc(pid) + "/cgroup")
 	mounts, _ := os.ReadFile("/proc/mounts")

@@ -9,11 +9,10 @@ import (
 	"syscall"
 )
 
-// Nodes are hosts of a cell besides that of sge_qmaster. They have names, networks and
-// daemons of their own, and processes and files in common: each queue instance needs a
-// tmpdir of its own.
+// Nodes are hosts of a cell besides the host of sge_qmaster. They have their own names, networks
+// and daemons, but share processes and files, so each queue instance needs its own tmpdir.
 
-// firstNode is the last part of the address of the first node.
+// firstNode is the last part of the first node's address.
 const firstNode = 11
 
 // nodeAddresses returns the lines of /etc/hosts for nodes.
@@ -25,8 +24,8 @@ func nodeAddresses(nodes []string) string {
 	return b.String()
 }
 
-// makeNodes makes the hosts and lays cables to them. They are administrative hosts and
-// submit hosts.
+// makeNodes creates the hosts and their virtual cables. They are administrative hosts and submit
+// hosts.
 func (c *Cell) makeNodes(nodes []string) error {
 	if len(nodes) == 0 {
 		return nil
@@ -53,7 +52,7 @@ qconf -ah %[1]s; qconf -as %[1]s`, name, pid, firstNode+i)
 	return nil
 }
 
-// onNode returns a command line that runs another one on a node.
+// onNode returns a command line that runs args on a node.
 func (c *Cell) onNode(node string, args ...string) ([]string, error) {
 	pid, err := os.ReadFile(c.Path("/home/cell/node." + node))
 	return append([]string{"nsenter", "-t", strings.TrimSpace(string(pid)), "-n", "-u", "--"}, args...), err
@@ -68,8 +67,8 @@ func (c *Cell) Node(node string, args ...string) (string, error) {
 	return c.Root(line...)
 }
 
-// StartNode starts the execution daemon of a node, the agent or sge_execd, and waits until
-// its load is known to the master.
+// StartNode starts the execution daemon of a node, the agent or sge_execd, and waits until the
+// master has its load report.
 func (c *Cell) StartNode(node string, agent bool) error {
 	if err := c.LaunchNode(node, agent); err != nil {
 		return err
@@ -79,7 +78,7 @@ func (c *Cell) StartNode(node string, agent bool) error {
 	})
 }
 
-// LaunchNode starts it, and does not wait for anything.
+// LaunchNode starts the daemon without waiting.
 func (c *Cell) LaunchNode(node string, agent bool) error {
 	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (c *Cell) LaunchNode(node string, agent bool) error {
 	return err
 }
 
-// KillNode ends the agent of a node with a signal and waits until it is gone.
+// KillNode sends the agent of a node a signal and waits until it has exited.
 func (c *Cell) KillNode(node string, sig syscall.Signal) error {
 	text, err := os.ReadFile(c.Path("/home/cell/agent." + node + ".pid"))
 	if err != nil {
@@ -114,7 +113,7 @@ func (c *Cell) KillNode(node string, sig syscall.Signal) error {
 	})
 }
 
-// NodeJobs returns the names of the job directories that the agent of a node has.
+// NodeJobs returns the names of the job directories of a node's agent.
 func (c *Cell) NodeJobs(node string) []string {
 	list, _ := filepath.Glob(c.Path("/home/cell/agent."+node) + "/active_jobs/*")
 	return list

@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// commandDeadline bounds every command that a test runs in a cell.
+// commandDeadline limits every command that a test runs in a cell.
 const commandDeadline = 3 * time.Minute
 
-// environment returns the environment of root's programs and of the daemons. It has no variables of
-// the machine: jobs inherit it from the daemon, and so they see the same on all machines.
+// environment returns the environment of root's programs and of the daemons. It contains no
+// variables of the machine: jobs inherit it from the daemon, and so have the same environment on
+// all machines.
 func (c *Cell) environment(extra ...string) []string {
 	return append([]string{
 		"PATH=" + c.install.path() + ":/usr/sbin:/usr/bin:/sbin:/bin", "SGE_ROOT=" + sgeRoot, "SGE_CELL=default", "SGE_ARCH=lx-amd64",
@@ -23,21 +24,21 @@ func (c *Cell) environment(extra ...string) []string {
 	}, extra...)
 }
 
-// Root runs a command in the cell as root, in the folder /, and returns what it
-// printed to stdout. An error holds what it printed to stderr.
+// Root runs a command in the cell as root, in the directory /, and returns its standard output. An
+// error contains its standard error.
 func (c *Cell) Root(args ...string) (string, error) {
 	return c.run("", c.environment(), args)
 }
 
-// User runs a command in the cell as one of its users, in the user's home and
-// with the environment of a fresh login.
+// User runs a command in the cell as one of its users, in the user's home directory and with the
+// environment of a new login.
 func (c *Cell) User(name string, args ...string) (string, error) {
 	env, args := c.login(name, args)
 	return c.run("", env, args)
 }
 
-// UserCommand returns a command as User runs it, for who has something to do with its streams. It
-// ends with the test.
+// UserCommand returns a command like User, for callers that need its streams. The command is killed
+// when the test ends.
 func (c *Cell) UserCommand(name string, args ...string) *exec.Cmd {
 	env, args := c.login(name, args)
 	cmd := exec.CommandContext(c.t.Context(), "nsenter", append(c.entrance(), args...)...)
@@ -53,7 +54,7 @@ func (c *Cell) login(name string, args []string) (env, line []string) {
 	}
 	env = c.environment("HOME="+home, "USER="+name, "LOGNAME="+name, "SHELL="+shell)
 	env[0] = "PATH=" + c.install.path() + ":/usr/bin:/bin"
-	// nsenter finds the folder on the machine's side, so the shell changes it.
+	// nsenter would resolve the directory in the machine's namespace, so the shell changes to it.
 	become := []string{
 		"setpriv", "--reuid", name, "--regid", name, "--init-groups", "--",
 		"/bin/sh", "-c", `cd "$HOME" && exec "$@"`, "sh",
@@ -80,8 +81,8 @@ func (c *Cell) run(stdin string, env, args []string) (string, error) {
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// nsenter forks to enter the process namespace: at the deadline its child
-	// must go, too, and nobody is left to hold the pipes open.
+	// nsenter forks to enter the process namespace: at the deadline its child must be killed, too,
+	// so that no process holds the pipes open.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second

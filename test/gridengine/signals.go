@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelSigaction is struct sigaction as rt_sigaction(2) takes it.
+// kernelSigaction is the struct sigaction of rt_sigaction(2).
 type kernelSigaction struct {
 	handler, flags, restorer, mask uintptr
 }
 
 const sigIgn = 1
 
-// resetInternalSignals gives signals 32 and 33, which C libraries keep for
-// themselves, their default action where they are ignored. Make starts what it
-// starts like that, and daemons of the original pass it on to their jobs.
+// resetInternalSignals restores the default action of signals 32 and 33, which C libraries reserve
+// for themselves. Make starts its children with these signals ignored, and the original daemons
+// pass that on to their jobs.
 func resetInternalSignals() {
 	for _, sig := range []uintptr{32, 33} {
 		var now, byDefault kernelSigaction

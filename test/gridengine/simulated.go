@@ -7,22 +7,20 @@ import (
 	"strings"
 )
 
-// Simulated hosts are execution hosts that do not exist: the master believes in
-// them (qmaster_params SIMULATE_EXECDS of sge_conf(5)), so that the scheduler
-// plans for as many as a test wants. No job is started there: it is in state t
-// for three seconds, then it "runs" for the seconds that the first argument of its
-// command says, then it leaves.
+// Simulated hosts are execution hosts that do not exist: the master simulates them (qmaster_params
+// SIMULATE_EXECDS of sge_conf(5)), so that the scheduler plans for any number of hosts. It starts
+// no job there: a job is in state t for three seconds, then it "runs" for the number of seconds in
+// the first argument of its command, then it leaves.
 //
-// The cell's own sge_execd runs a load sensor (sge_conf(5), load_sensor) that
-// reports for them what SetLoad says; a simulated host has no other load values.
+// The cell's own sge_execd runs a load sensor (sge_conf(5), load_sensor) that reports the values of
+// SetLoad for them. A simulated host has no other load values.
 
 const (
 	loadSensor = BinDir + "/load_sensor"
 	loadFile   = "/home/cell/load"
 )
 
-// loadSensorScript answers each line that sge_execd sends with the contents of the
-// load file.
+// loadSensorScript answers each line from sge_execd with the content of the load file.
 const loadSensorScript = `#!/bin/sh
 while read -r line; do
 	[ "$line" != quit ] || exit 0
@@ -32,9 +30,9 @@ while read -r line; do
 done
 `
 
-// simulation is what the global configuration says of simulated hosts. Finished
-// jobs are forgotten: nobody asks for them. A second is the least that 8.1.9 takes
-// for load_report_time.
+// simulation holds the parameters of the global configuration for simulated hosts. Finished jobs
+// are not kept, since no test needs them. A second is the minimum that 8.1.9 accepts for
+// load_report_time.
 var simulation = map[string]string{
 	"qmaster_params":   "SIMULATE_EXECDS=TRUE",
 	"load_sensor":      loadSensor,
@@ -47,8 +45,8 @@ func (c *Cell) prepareSimulation() error {
 	return errors.Join(c.SetLoad(nil), c.AddFile(loadSensor, loadSensorScript, 0o755))
 }
 
-// simulatedAddresses returns the lines of /etc/hosts for the simulated hosts; nobody
-// has these addresses.
+// simulatedAddresses returns the lines of /etc/hosts for the simulated hosts. Nothing uses these
+// addresses.
 func simulatedAddresses(hosts []string) string {
 	var b strings.Builder
 	for i, name := range hosts {
@@ -58,19 +56,18 @@ func simulatedAddresses(hosts []string) string {
 	return b.String()
 }
 
-// A LoadValue is what an execution host reports: sge_execd(8), load_sensor. The
-// value is unscaled.
+// A LoadValue is a load value that an execution host reports: sge_execd(8), load_sensor. The value
+// is unscaled.
 type LoadValue struct{ Host, Attribute, Value string }
 
-// SetLoad sets the load values of the simulated hosts. They reach the master with
-// the next load report but one, two seconds later; a value that is left out stays
-// what it was.
+// SetLoad sets the load values of the simulated hosts. They reach the master with the second load
+// report, two seconds later. An omitted value stays unchanged.
 func (c *Cell) SetLoad(values []LoadValue) error {
 	var b strings.Builder
 	for _, v := range values {
 		fmt.Fprintf(&b, "%s:%s:%s\n", v.Host, v.Attribute, v.Value)
 	}
-	// The sensor must never see half of it.
+	// The sensor must never read a partial file.
 	path := loadFile + ".new"
 	if err := c.AddFile(path, b.String(), 0o644); err != nil {
 		return err

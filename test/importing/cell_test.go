@@ -7,12 +7,11 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// object is one that a cell gets: the option of qconf that takes its file, its name and
-// its text.
+// object is an object for a cell: the qconf option that accepts its file, its name and its text.
 type object struct{ option, name, text string }
 
-// objects are a configuration with something of every kind, in an order in which each
-// finds those that it names.
+// objects is a configuration with objects of every kind, in an order in which each object follows
+// those that it names.
 var objects = []object{
 	{"-Auser", "alice", "name alice\noticket 100\nfshare 20\ndelete_time 0\ndefault_project NONE\n"},
 	{"-Auser", "carol", "name carol\noticket 0\nfshare 0\ndelete_time 0\ndefault_project NONE\n"},
@@ -28,7 +27,7 @@ var objects = []object{
 	{"-Ahgrp", "@every", "group_name @every\nhostlist @fast otherhost\n"},
 }
 
-// complexes are added to those that every cell has.
+// complexes are added to the complexes that every cell has.
 const complexes = `lic        lic   INT      <=    YES  YES  0     10
 gpu        gpu   INT     <=    YES  YES  0     0
 feature    ft    RESTRING ==    YES  NO   NONE  0
@@ -97,7 +96,7 @@ var queues = []gridengine.Queue{
 	{Name: "empty.q", Attributes: map[string]string{"hostlist": "NONE", "slots": "1", "tmpdir": "/var/tmp", "rerun": "TRUE", "initial_state": "disabled"}},
 }
 
-// configure gives a cell all of that.
+// configure gives a cell this configuration.
 func configure(t *testing.T, cell *gridengine.Cell) {
 	t.Helper()
 	check := func(err error) {
@@ -139,7 +138,7 @@ func configure(t *testing.T, cell *gridengine.Cell) {
 	}
 }
 
-// dropped is an object without attributes that qconf does not take.
+// dropped returns an object without the attributes that qconf does not accept.
 func dropped(text string, names ...string) string {
 	var kept []string
 	for line := range strings.Lines(text) {

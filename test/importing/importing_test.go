@@ -1,4 +1,4 @@
-// Package importing has execd import read the configuration of a real cell.
+// Package importing tests execd import with the configuration of a real cell.
 package importing
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// show has the original print all its objects, under the paths that they have in a
-// configuration directory.
+// show makes the original print all its objects, to the paths that they have in a configuration
+// directory.
 const show = `
 mkdir -p /tmp/shown; cd /tmp/shown
 each() { mkdir -p $1; for name in $(qconf $2 2>/dev/null) $4; do qconf $3 $name >$1/$name; done; }
@@ -69,7 +69,7 @@ func TestImport(t *testing.T) {
 				}
 			}
 			got := imported(t, dir)
-			if name == "a backup" || name == "classic spooling" { // a file for each, so that there is no order
+			if name == "a backup" || name == "classic spooling" { // a file for each object, so the order is lost
 				got["rqs"] = want["rqs"]
 				if sets := must(qconf.Load(os.DirFS(dir), nil)).ResourceQuotas(); len(sets) != 2 {
 					t.Errorf("%d resource quota sets", len(sets))
@@ -88,7 +88,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// files are the options for every single file below a folder.
+// files returns the options for every single file below a directory.
 func files(t *testing.T, dir string) (args []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -103,7 +103,7 @@ func files(t *testing.T, dir string) (args []string) {
 	return args
 }
 
-// program is a qconf that runs in the cell.
+// program returns a qconf that runs in the cell.
 func program(t *testing.T, cell *gridengine.Cell) string {
 	t.Helper()
 	pid := strings.Split(cell.Proc(1), "/")[2]
@@ -115,7 +115,7 @@ func program(t *testing.T, cell *gridengine.Cell) string {
 	return path
 }
 
-// shown is what the original printed, without what a host has reported.
+// shown returns the original's output, without values that a host has reported.
 func shown(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -137,7 +137,7 @@ func shown(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// imported is every object of a configuration directory as our qconf prints it.
+// imported returns every object of a configuration directory in the format of this project's qconf.
 func imported(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	c, err := qconf.Load(os.DirFS(dir), nil)

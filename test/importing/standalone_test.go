@@ -15,8 +15,8 @@ import (
 
 const patience = 3 * time.Minute
 
-// startOn starts execd standalone on what was imported, and types what somebody types who
-// looks whether all is there.
+// startOn starts execd standalone with the imported configuration, and runs commands that show the
+// objects.
 func startOn(t *testing.T, execd, conf string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,5 +1,4 @@
-// Package load compares what this host reports with what a real sge_execd reports for
-// it.
+// Package load compares the load report for this host with that of a real sge_execd.
 package load
 
 import (
@@ -20,14 +19,14 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// ours are the values that the original does not have.
+// ours lists the values that the original lacks.
 var ours = []string{
 	builtin.MemAvailable, builtin.PressureCPUSome, builtin.PressureMemorySome, builtin.PressureMemoryFull,
 	builtin.PressureIOSome, builtin.PressureIOFull, builtin.TmpDirFree, builtin.TmpDirTotal,
 }
 
-// TestBuiltinValues: the same names, each in the same format, and the same numbers as
-// far as they stand still.
+// TestBuiltinValues checks that both report the same names, each in the same format, and the same
+// numbers for values that do not change.
 func TestBuiltinValues(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	cell := gridengine.Start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
@@ -62,14 +61,14 @@ func TestBuiltinValues(t *testing.T) {
 		t.Errorf("names and formats (-sge_execd +execd)\n%s", diff)
 	}
 	for _, v := range values {
-		// swapon(8) is run by nobody meanwhile.
+		// Swap space does not change during the test.
 		if text, ok := theirs[v.Name]; ok && v.Static && text != v.Text {
 			t.Errorf("%s: sge_execd %s, execd %s", v.Name, text, v.Text)
 		}
 	}
-	// What moves has moved little within the second or two between both readings:
-	// memory by less than a tenth of all, the longest average of the load by less than
-	// a few processes. At some time, that is: there is more on this host than this test.
+	// Values that change have changed little within the second or two between both readings: memory
+	// by less than a tenth of the total, the longest load average by less than a few processes. The
+	// test repeats this, since other programs also use this host.
 	total := number(t, have["mem_total"])
 	var apart []string
 	err := cell.Poll(3*time.Minute, "sge_execd and execd agree", func() (bool, error) {
@@ -100,7 +99,7 @@ func TestBuiltinValues(t *testing.T) {
 	}
 }
 
-// processors is what an agent hands in while no job is bound.
+// processors returns the data that an agent supplies while no job is bound.
 func processors() (builtin.Processors, error) {
 	top, err := topology.Read(os.ReadFile, topology.Allowed{})
 	if err != nil {
@@ -112,8 +111,8 @@ func processors() (builtin.Processors, error) {
 	}, nil
 }
 
-// loadValues are those that qconf -se prints, as they were reported: qhost(1) would
-// round them.
+// loadValues returns the output of qconf -se, which contains the values as they were reported;
+// qhost(1) would round them.
 func loadValues(host string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(host) {
@@ -132,7 +131,7 @@ func loadValues(host string) map[string]string {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// shapes replaces numbers: "12.345678M" is "N.6M", with the count of decimals.
+// shapes replaces numbers: "12.345678M" becomes "N.6M", with the number of decimals.
 func shapes(values map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, text := range values {

@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// untidy writes what is right and what is not. Names begin with t_.
+// untidy writes correct and incorrect lines. Names begin with t_.
 const untidy = `#!/bin/sh
 while read line; do
 	test "$line" = quit && exit 0
@@ -36,8 +36,7 @@ while read line; do
 done
 `
 
-// TestLoadSensors: what sge_execd understands of a sensor's report execd understands,
-// too.
+// TestLoadSensors checks that execd reads the same values from a sensor's output as sge_execd.
 func TestLoadSensors(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	cell := gridengine.Start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
@@ -49,8 +48,8 @@ func TestLoadSensors(t *testing.T) {
 	scripts["users"] = string(text)
 	dir := t.TempDir()
 	var theirPaths, ourPaths []string
-	// In the other order sge_execd 8.1.9 was seen to spin for ever: it does not wait for a
-	// sensor after the first one that has answered.
+	// In the other order sge_execd 8.1.9 was observed to loop forever: it does not wait for another
+	// sensor after one that has answered.
 	for _, name := range []string{"users", "untidy"} {
 		script := scripts[name]
 		path := filepath.Join(dir, name)
@@ -99,7 +98,7 @@ func TestLoadSensors(t *testing.T) {
 			delete(theirs, name)
 		}
 	}
-	// Processes are counted in different namespaces.
+	// Both count processes, but in different namespaces.
 	for _, values := range []map[string]string{theirs, ours} {
 		if values["processes"] != "" {
 			values["processes"] = "N"

@@ -21,10 +21,10 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// patience is when the test gives up.
+// patience is the timeout of the test.
 const patience = 3 * time.Minute
 
-// slots are those of each host.
+// slots is the number of slots of each host.
 const slots = 4
 
 // site is a cluster.
@@ -47,7 +47,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// build builds what is run to a directory.
+// build builds the programs into a directory.
 func build(t testing.TB, dir string) {
 	t.Helper()
 	for name, pkg := range map[string]string{"execd": "cmd/execd", "sge_shepherd-go": "cmd/shepherd", "master": "examples/master"} {
@@ -72,7 +72,7 @@ func newSite(t testing.TB, hosts ...string) *site {
 	write(t, s.path("conf/pes/smp"), "pe_name smp\nslots 999\nallocation_rule $pe_slots\n")
 	write(t, s.path("conf/sched_conf"), "schedule_interval 0:0:1\n")
 	for i, host := range hosts {
-		// All of them are on the same kernel, where a group has to mean one job.
+		// All hosts share one kernel, in which a group ID must identify a single job.
 		write(t, s.path("conf/conf", host), fmt.Sprintf("gid_range %d-%d\n", 51000+100*i, 51099+100*i))
 	}
 	s.network, s.ca = newNetwork(t, hosts), newAuthority(t, s.path("tls"))
@@ -112,19 +112,19 @@ func (s *site) kill(agent *exec.Cmd) {
 	_ = agent.Wait()
 }
 
-// result is how an attempt of a job is to end.
+// result is the expected end of one attempt of a job.
 type result struct {
 	Status int
 	Limit  string
 }
 
-// end is a line of the ledger of the master.
+// end is a line of the master's ledger.
 type end struct {
 	Host string  `json:"host"`
 	Job  api.Job `json:"job"`
 }
 
-// workload writes 60 jobs to a file, and says how each task ends, attempt by attempt.
+// workload writes 60 jobs to a file, and returns the expected end of each attempt of each task.
 func (s *site) workload() (file string, want map[api.ID][]result) {
 	s.Helper()
 	want = map[api.ID][]result{}
@@ -159,8 +159,8 @@ func (s *site) workload() (file string, want map[api.ID][]result) {
 	return file, want
 }
 
-// TestMaster has the example master run 60 jobs on three hosts that it reaches by TCP,
-// while one of the agents is killed and started again.
+// TestMaster runs 60 jobs with the example master on three hosts over TCP, while one of the agents
+// is killed and restarted.
 func TestMaster(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Network)
 	s := newSite(t, "n1", "n2", "n3")
@@ -199,8 +199,8 @@ func TestMaster(t *testing.T) {
 	s.checkForgotten()
 }
 
-// runMaster runs the master until it ends, and returns what it said. It tells of each
-// line, and how many jobs have ended up to it.
+// runMaster runs the master until it exits, and returns its output. It calls told with each line,
+// and the number of jobs that have finished up to that line.
 func (s *site) runMaster(jobs string, told func(line string, ended int)) string {
 	s.Helper()
 	tls := s.ca.files("master", x509.ExtKeyUsageClientAuth)
@@ -255,7 +255,7 @@ func (s *site) ledger() []end {
 	return ends
 }
 
-// checkSlots looks whether more was in use on a host at any time than it has.
+// checkSlots checks that no host ever had more slots in use than it has.
 func (s *site) checkSlots(ends []end) {
 	s.Helper()
 	busiest := 0
@@ -278,7 +278,7 @@ func (s *site) checkSlots(ends []end) {
 	}
 }
 
-// checkForgotten looks whether agents keep anything of jobs.
+// checkForgotten checks that agents keep no data of jobs.
 func (s *site) checkForgotten() {
 	s.Helper()
 	for _, host := range s.hosts {
@@ -288,7 +288,7 @@ func (s *site) checkForgotten() {
 		}
 		ctx, cancel := context.WithTimeout(s.Context(), patience/6)
 		defer cancel()
-		// What is acknowledged is removed a moment later.
+		// The agent removes acknowledged jobs a moment later.
 		again := time.NewTicker(20 * time.Millisecond)
 		defer again.Stop()
 		for jobs, err := client.Jobs(ctx); err != nil || len(jobs) > 0; jobs, err = client.Jobs(ctx) {

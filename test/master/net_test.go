@@ -18,13 +18,12 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// network is a network namespace for a master and one for each host, with a cable
-// between each of them and that of the master. The namespaces go with the processes that
-// hold them.
+// network holds a network namespace for a master and one for each host, with a virtual cable from
+// each to that of the master. The namespaces exist as long as the processes that hold them.
 type network struct {
 	testing.TB
 	master int
-	hosts  map[string]int // process ids of those that hold them
+	hosts  map[string]int // process IDs of their holders
 }
 
 func newNetwork(t testing.TB, hosts []string) *network {
@@ -43,10 +42,10 @@ func newNetwork(t testing.TB, hosts []string) *network {
 	return n
 }
 
-// address is that of a host.
+// address returns the address of a host.
 func (n *network) address(i int) string { return "10.77." + strconv.Itoa(i) + ".2" }
 
-// holder is a process in a network namespace of its own.
+// holder starts a process in its own network namespace.
 func holder(t testing.TB) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "infinity") //nolint:noctx // it ends with the test
@@ -61,7 +60,7 @@ func holder(t testing.TB) int {
 	return cmd.Process.Pid
 }
 
-// command is one that runs in a namespace.
+// command returns a command that runs in a namespace.
 func (n *network) command(pid int, words ...string) *exec.Cmd {
 	return exec.Command("nsenter", append([]string{"--net=/proc/" + strconv.Itoa(pid) + "/ns/net"}, words...)...) //nolint:noctx // the test ends it
 }
@@ -101,7 +100,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// files are a certificate for a name, that of a master or of an agent.
+// files returns a certificate for the name of a master or of an agent.
 func (a *authority) files(name string, usage x509.ExtKeyUsage) api.TLS {
 	a.Helper()
 	a.issue(name, &x509.Certificate{

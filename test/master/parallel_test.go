@@ -14,8 +14,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestParallel has the example master place jobs over three hosts, with a task in each
-// slot. An agent is killed and started again while it has some.
+// TestParallel places jobs over three hosts with the example master, with a task in each slot. An
+// agent is killed and restarted while it runs some of them.
 func TestParallel(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Network)
 	s := newSite(t, "n1", "n2", "n3")
@@ -26,7 +26,7 @@ func TestParallel(t *testing.T) {
 	for _, host := range s.hosts {
 		s.start(host)
 	}
-	// All see the same files.
+	// All tasks use the same files.
 	place := testenv.Open(t, s.path("place"))
 	program := func(name, script string) string {
 		path := s.path("scripts", name)
@@ -36,8 +36,8 @@ func TestParallel(t *testing.T) {
 		}
 		return path
 	}
-	// A task says where it is, and ends when the job has seen all of them; and the job when they
-	// have been waited for.
+	// A task reports its host, and exits when the job has seen all tasks. The job exits when it has
+	// waited for them.
 	task := program("task", `echo $$ >$D/.pid.$TASK; echo "$HOSTNAME $NSLOTS" >$D/.$TASK; mv $D/.$TASK $D/$TASK; until test -e $D/seen; do sleep 0.1; done; exit $TASK`)
 	all := func(n int) string {
 		return fmt.Sprintf("until test \"$(ls $D | grep -c '^[0-9]*$')\" = %d; do sleep 0.1; done; ls $D; >$D/seen; "+
@@ -54,11 +54,11 @@ func TestParallel(t *testing.T) {
 		}
 		fmt.Fprintf(&lines, "qsub -wd / -o /dev/null -j y -pe %s -v D=%s -ac tasks=%s %s\n", pe, d, task, program(dir, script))
 	}
-	// The first job takes all that there is, and the others wait for it: how they are spread does
-	// not depend on which hosts the master has reached first.
+	// The first job takes all slots, and the others stay pending: their distribution does not
+	// depend on the order in which the master has reached the hosts.
 	submit(fmt.Sprintf("mpi %d", 3*slots), "one", task, all(3*slots-1))
 	submit("extra 4 -hold_jid 1", "two", task, all(4))
-	// The last job dies when its tasks run, which have to go, too.
+	// The last job is killed while its tasks run, which must be killed, too.
 	submit("mpi 6 -hold_jid 1", "three", program("sleeper", `>$D/$TASK; exec sleep 1000`),
 		`until test "$(ls $D | grep -c '^[0-9]*$')" = 5; do sleep 0.1; done; kill -9 $$`)
 	write(t, s.path("jobs"), lines.String())
@@ -85,7 +85,7 @@ func TestParallel(t *testing.T) {
 		}
 		got[key] = append(got[key], e.Job.Outcome.ExitStatus)
 	}
-	spread := map[int][]int{} // numbers of tasks by job, largest first
+	spread := map[int][]int{} // number of tasks by job, largest first
 	for key, statuses := range got {
 		slices.Sort(statuses)
 		var number int
@@ -117,7 +117,7 @@ func TestParallel(t *testing.T) {
 			t.Errorf("job %s: %v, expected %v\n%s\n%s", job, got[job], want, said, b)
 		}
 	}
-	// Where tasks said that they are is where the agents have run them.
+	// The hosts reported by the tasks are those on which the agents have run them.
 	for _, dir := range []string{"one", "two"} {
 		names, err := filepath.Glob(filepath.Join(place, dir, "[0-9]*"))
 		if err != nil || len(names) == 0 {

@@ -19,17 +19,17 @@ import (
 	"github.com/execd-project/execd/test/docs"
 )
 
-// shell is one that somebody types into.
+// shell is an interactive shell for the test's input.
 type shell struct {
 	testing.TB
 	dir    string
 	in     io.Writer
-	client *api.Client        // of the agent that is started in it
-	said   testenv.Transcript // of the shell and all that it starts
+	client *api.Client        // client of the agent that is started in it
+	said   testenv.Transcript // output of the shell and all its children
 }
 
-// TestReadme types the section of the guide about an agent and a master, each line when
-// the one before has had its effect.
+// TestReadme runs the section of the guide about an agent and a master, each line after the
+// previous one has had its effect.
 func TestReadme(t *testing.T) {
 	blocks, err := docs.Blocks("../..", "docs/guides/build-a-master.md")
 	if err != nil || len(blocks) != 1 {
@@ -81,8 +81,7 @@ func stateOf(jobs []api.Job) api.State {
 	return jobs[0].State
 }
 
-// openShell starts a shell in a directory that looks like that of a checkout, after make
-// build.
+// openShell starts a shell in a directory that looks like a checkout after make build.
 func openShell(t *testing.T) *shell {
 	t.Helper()
 	s := &shell{TB: t, dir: t.TempDir()}
@@ -97,7 +96,7 @@ func openShell(t *testing.T) *shell {
 	cmd := exec.CommandContext(t.Context(), "sh")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, &s.said, &s.said
 	cmd.Env = append(os.Environ(), "TMPDIR="+s.dir)
-	// What is left when the test has failed goes with the shell.
+	// Processes that remain after a failure are killed together with the shell.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -124,7 +123,7 @@ func (s *shell) typed(line string) {
 	}
 }
 
-// ask asks the agent.
+// ask requests the state of the agent.
 func (s *shell) ask() (*api.Health, []api.Job, error) {
 	if s.client == nil {
 		found, err := filepath.Glob(filepath.Join(s.dir, "*", "socket"))
@@ -145,7 +144,7 @@ func (s *shell) ask() (*api.Health, []api.Job, error) {
 	return &h, jobs, err
 }
 
-// poll looks again and again whether something has happened.
+// poll polls until a condition holds.
 func (s *shell) poll(what string, happened func() bool) {
 	s.Helper()
 	timeout, again := time.After(patience), time.NewTicker(20*time.Millisecond)

@@ -77,7 +77,7 @@ func usage() {
 	os.Exit(2)
 }
 
-// number returns an argument; 0 for none.
+// number returns an argument; 0 if it is missing.
 func number(i int) int {
 	if i >= len(os.Args) {
 		return 0
@@ -96,11 +96,11 @@ func exitOn(err error) {
 	}
 }
 
-// Beats is what the file of "hold" has, as native 64 bit words.
+// Words of the file of "hold", in native 64-bit form (see Beats).
 const (
-	held      = 0 // bytes that are filled, by all together
-	crossed   = 1 // when that was above the limit first: nanoseconds of CLOCK_MONOTONIC
-	beat      = 2 // when a process last ran
+	held      = 0 // bytes filled by all processes together
+	crossed   = 1 // first time above the limit: nanoseconds of CLOCK_MONOTONIC
+	beat      = 2 // last time that a process ran
 	pageWords = 512
 )
 
@@ -125,7 +125,7 @@ func clock(which uintptr) int64 {
 	return ts.Sec*1e9 + ts.Nsec
 }
 
-// several makes n processes of one, all of which return.
+// several makes n processes out of one; all of them return.
 func several(n int) {
 	for range n - 1 {
 		if pid, _ := rawfork.Fork(); pid == 0 {
@@ -154,7 +154,7 @@ func spawn(n int, nsec int64) {
 }
 
 func hold(n int, memory []byte, limit uint64, beats *[pageWords]uint64) {
-	several(n) // each gets a copy of its own when it writes
+	several(n) // each gets its own copy when it writes
 	const page = 4096
 	for at := 0; at < len(memory); at += page {
 		memory[at] = 1

@@ -1,21 +1,19 @@
-// Probe is a job that tells what it sees.
+// Probe is a job that reports its environment.
 //
-// The differential test runs it as a job, inside job scripts and as prolog,
-// epilog, starter and parallel environment procedures, once under the original
-// sge_shepherd and once under ours, and compares the reports. So it must not
-// depend on anything that a shepherd decides: where the report goes follows
-// from where the program lies, not from the environment.
+// The differential test runs it as a job, inside job scripts, and as prolog, epilog, starter and
+// parallel environment procedures, once under the original sge_shepherd and once under this
+// project's, and compares the reports. So it must not depend on anything that a shepherd decides:
+// the path of the report depends on the path of the program, not on the environment.
 //
 //	probe LABEL [exit=N] [rerun=N]
 //
-// writes ../seen/JOB.TASK.LABEL.COUNT.json relative to the program's folder,
-// prints one line to stdout and one to stderr, which tell into which files they
-// go, and ends with status N; with rerun=N only when the job was not restarted
-// before, so that a job asking for a rerun gets one and no more.
+// writes ../seen/JOB.TASK.LABEL.COUNT.json relative to the program's directory, prints one line to
+// stdout and one to stderr, which show the files that these go to, and exits with status N; with
+// rerun=N only if the job was not restarted before, so that a job that asks for a rerun gets only
+// one.
 //
-// The report is a JSON object. Process ids and times are left out or expressed
-// as relations ("own", "ancestor 1"), so that two reports can be compared as
-// they are.
+// The report is a JSON object. Process IDs and times are omitted or expressed as relations ("own",
+// "ancestor 1"), so that two reports can be compared directly.
 package main
 
 import (
@@ -33,9 +31,8 @@ import (
 )
 
 func init() { //nolint:gochecknoinits // in main it could be too late
-	// On the main thread, so that it does nothing else while /proc/self/status,
-	// which is about that thread, is read: a thread that makes another one has
-	// all signals blocked.
+	// The main thread does nothing else while /proc/self/status, which describes that thread, is
+	// read: a thread that creates another one has all signals blocked.
 	runtime.LockOSThread()
 }
 
@@ -45,8 +42,8 @@ func main() {
 		os.Exit(2)
 	}
 	label := os.Args[1]
-	// Before anything else opens a file, so that the list of descriptors is the
-	// one this process was started with.
+	// Before any other file is opened, so that the list of descriptors is the one with which this
+	// process was started.
 	chain, err := ancestry(os.Getpid())
 	if err == nil {
 		if label == "job" || label == "starter" {
@@ -63,7 +60,7 @@ func main() {
 	os.Exit(status(os.Args[2:], os.Getenv("RESTARTED")))
 }
 
-// A report is what one run of the probe has seen.
+// A report is the result of one run of the probe.
 type report struct {
 	Processes []process         // this one first, up to, but without, the shepherd
 	Shepherd  bool              // whether the chain ends at a process named sge_shep...
@@ -79,7 +76,7 @@ func look(chain []process) report {
 	}
 	r.Processes = chain
 	for fd := range 3 {
-		// Not os.File.Stat: package os makes up a file for a closed descriptor.
+		// os.File.Stat is not usable: package os creates a file for a closed descriptor.
 		r.Std[strconv.Itoa(fd)] = describe(os.Stat(fmt.Sprintf("/proc/self/fd/%d", fd)))
 	}
 	dir := os.Getenv("SGE_JOB_SPOOL_DIR")
@@ -93,8 +90,8 @@ func look(chain []process) report {
 	return r
 }
 
-// awaitShepherd waits for the files that the shepherd writes while the job
-// already runs. Which of the two is faster is not a difference worth reporting.
+// awaitShepherd waits for the files that the shepherd writes while the job already runs. Which of
+// the two is faster is not a relevant difference.
 func awaitShepherd(dir string) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -107,8 +104,8 @@ func awaitShepherd(dir string) {
 	}
 }
 
-// write stores the report under the first free number, atomically, since the
-// test may look at any time and a job may be killed at any time.
+// write stores the report under the first free number, atomically, since the test may read at any
+// time and a job may be killed at any time.
 func write(label string, r report) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -134,7 +131,7 @@ func write(label string, r report) error {
 		return err
 	}
 	for n := 1; ; n++ {
-		// A hard link, unlike a rename, fails when the name is taken.
+		// Unlike a rename, a hard link fails if the name exists.
 		err := os.Link(tmp.Name(), filepath.Join(dir, fmt.Sprintf("%s.%d.json", stem, n)))
 		if !errors.Is(err, fs.ErrExist) {
 			return err
@@ -142,7 +139,7 @@ func write(label string, r report) error {
 	}
 }
 
-// status returns the exit status that the arguments ask for.
+// status returns the exit status that the arguments request.
 func status(args []string, restarted string) int {
 	for _, arg := range args {
 		key, value, _ := strings.Cut(arg, "=")

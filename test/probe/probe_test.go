@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestProbe runs the program below a shell and compares with what the test
-// itself arranged, so that a probe that reports constants cannot pass.
+// TestProbe runs the program below a shell and compares the report with the conditions that the
+// test set up, so that a probe that reports constants fails.
 func TestProbe(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{"bin", "seen", "spool"} {
@@ -82,8 +82,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// ignored is the mask of the signals that each process of this test ignores: make leaves 32 and
-// 33 ignored in what it starts, and nohup SIGHUP.
+// ignored returns the mask of the signals that each process of this test ignores: make starts its
+// children with 32 and 33 ignored, and nohup with SIGHUP.
 func ignored(t *testing.T) uint64 {
 	t.Helper()
 	out, err := exec.Command("sed", "-n", `s/^SigIgn:[[:space:]]*//p`, "/proc/self/status").Output()

@@ -12,17 +12,16 @@ import (
 	"syscall"
 )
 
-// A process is what /proc tells about one, in a form that does not change from
-// run to run. The Go runtime raises the probe's soft limit of open files and
-// catches signals that it was started to ignore; the ancestors' entries tell the
-// truth about these. Which signals are blocked is told for the probe only, for
-// shells block all of them now and then.
+// A process is the information of /proc about a process, in a form that is the same in each run.
+// The Go runtime raises the probe's soft limit of open files and catches signals that were ignored
+// at its start; the ancestors' entries show the real values. Blocked signals are reported only for
+// the probe, since shells temporarily block all of them.
 type process struct {
 	Argv    []string
 	Environ []string // sorted; duplicates kept
 	Exe     string
 	Cwd     string
-	Session string // "own" for a leader, else whose
+	Session string // "own" for a leader, else the relation of the leader
 	Group   string
 	TTY     bool
 	Nice    string
@@ -36,15 +35,15 @@ type process struct {
 	comm                 string
 }
 
-// kept are the lines of /proc/PID/status that a shepherd can influence.
+// kept lists the lines of /proc/PID/status that a shepherd can influence.
 var kept = []string{
 	"Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb",
 	"NoNewPrivs", "Seccomp", "Cpus_allowed_list", "Mems_allowed_list",
 }
 
-// ancestry reads pid and its ancestors up to the first one whose name begins
-// with sge_shep, which is included, or to process 1, which is not. The probe
-// itself may be installed under any name, so its own is not looked at.
+// ancestry reads pid and its ancestors up to the first one whose name begins with sge_shep, which
+// is included, or to process 1, which is not. It ignores the probe's own name, since the probe may
+// be installed under any name.
 func ancestry(pid int) ([]process, error) {
 	var chain []process
 	for p := pid; p > 1; {
@@ -65,7 +64,7 @@ func ancestry(pid int) ([]process, error) {
 	return chain, nil
 }
 
-// relation names the process id as seen from chain[i].
+// relation returns the process ID relative to chain[i].
 func relation(chain []process, i, id int) string {
 	if chain[i].pid == id {
 		return "own"
@@ -76,8 +75,8 @@ func relation(chain []process, i, id int) string {
 	return "of another"
 }
 
-// read reads one process. What may not be read (another user's descriptors)
-// becomes the error's name, which is as good to compare as a value.
+// read reads one process. If a value may not be read (another user's descriptors), the report
+// contains the error instead, which can be compared as well.
 func read(pid int) (process, error) {
 	dir := fmt.Sprintf("/proc/%d", pid)
 	own := pid == os.Getpid()
@@ -110,8 +109,8 @@ func read(pid int) (process, error) {
 	return p, nil
 }
 
-// parseStat reads proc_pid_stat(5): the name stands in parentheses and may hold
-// blanks and parentheses itself, so the fields are counted from its end.
+// parseStat reads proc_pid_stat(5). The name is in parentheses and may contain blanks and
+// parentheses itself, so the fields are counted from the last parenthesis.
 func (p *process) parseStat(line string) error {
 	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	if open < 0 || end < open {
@@ -133,9 +132,9 @@ func (p *process) parseStat(line string) error {
 	return nil
 }
 
-// fds lists the open descriptors with their flags. In the probe's own list the
-// close-on-exec ones are left out: exec closed all that it was started with, so
-// these are its own (the runtime keeps cgroup files open, for one).
+// fds lists the open descriptors with their flags. The probe's own list omits descriptors with
+// close-on-exec: exec closed all that existed at the start, so these belong to the probe itself
+// (the runtime keeps cgroup files open, for example).
 func fds(dir string, own bool) map[string]string {
 	const cloexec = syscall.O_CLOEXEC
 	list := map[string]string{}
@@ -146,7 +145,7 @@ func fds(dir string, own bool) map[string]string {
 	for _, n := range names {
 		target, err := os.Readlink(dir + "/fd/" + n.Name())
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // closed since
+			continue // closed in the meantime
 		}
 		flags := 0
 		for line := range strings.Lines(text(dir + "/fdinfo/" + n.Name())) {
@@ -158,14 +157,14 @@ func fds(dir string, own bool) map[string]string {
 		if own && flags&cloexec != 0 {
 			continue
 		}
-		// A pipe's inode number is new in each run.
+		// A pipe has a new inode number in each run.
 		kind, _, _ := strings.Cut(target, ":[")
 		list[n.Name()] = fmt.Sprintf("%#o %s", flags, kind)
 	}
 	return list
 }
 
-// describe tells a file's type, mode and owner, not its name.
+// describe returns a file's type, mode and owner, not its name.
 func describe(info fs.FileInfo, err error) string {
 	if err != nil {
 		return problem(err)
@@ -198,7 +197,7 @@ func link(path string) string {
 	return filepath.Clean(target)
 }
 
-// problem returns an error without the file name, which may hold a process id.
+// problem returns an error without the file name, which may contain a process ID.
 func problem(err error) string {
 	if perr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = perr.Err

@@ -22,18 +22,18 @@ import (
 
 const (
 	slots = 16
-	// deadline bounds each wait for the original: a run with ten thousand starts is over
-	// in seconds, on a busy machine in tens of them.
+	// deadline limits each wait for the original: a run with ten thousand starts takes seconds, on
+	// a busy machine ten times as long.
 	deadline = 2 * time.Minute
 )
 
-// An input is a cluster and the jobs that wait for it, as texts.
+// An input is a cluster and its pending jobs, as texts.
 type input struct {
 	hosts, jobs, tasks, categories, users int
 	policies                              bool // quotas per user and a share tree
 }
 
-// String is the name of a benchmark.
+// String returns the name of the benchmark.
 func (in input) String() string {
 	text := fmt.Sprintf("hosts=%d/jobs=%d/tasks=%d/categories=%d", in.hosts, in.jobs, in.tasks, in.categories)
 	if in.policies {
@@ -60,8 +60,8 @@ func (in input) userNames() []string {
 	return names
 }
 
-// queue has all hosts. Nobody reports a load, so that nothing keeps the original from
-// them.
+// queue returns a queue with all hosts. No host reports load, so load does not restrict the
+// original.
 func (in input) queue() map[string]string {
 	return map[string]string{
 		"qname": "all.q", "hostlist": strings.Join(in.hostNames(), " "), "slots": strconv.Itoa(slots),
@@ -70,15 +70,15 @@ func (in input) queue() map[string]string {
 }
 
 const (
-	// kind is what tells categories from each other.
+	// kind is a complex that separates categories.
 	kind = "kind kind INT <= YES NO 0 0\n"
-	// perUser is a quota that limits nobody, but has to be looked at for everybody.
+	// perUser is a quota that never restricts a user, but must be evaluated for each one.
 	perUser = "{\n name per_user\n enabled TRUE\n limit users {*} to slots=1000000\n}\n"
-	// everybody has the same share.
+	// everybody gives all users the same share.
 	everybody = "id=0\nname=Root\ntype=0\nshares=1\nchildnodes=1\nid=1\nname=default\ntype=0\nshares=100\nchildnodes=NONE\n"
 )
 
-// schedulerConf is sched_conf(5) as far as it matters to both.
+// schedulerConf returns the parameters of sched_conf(5) that matter to both.
 func (in input) schedulerConf() map[string]string {
 	conf := map[string]string{"schedd_job_info": "false", "weight_tickets_share": "0"}
 	if in.policies {
@@ -87,7 +87,7 @@ func (in input) schedulerConf() map[string]string {
 	return conf
 }
 
-// lines are the jobs: each as qsub gets it, behind its user.
+// lines returns the jobs: for each the user and the qsub command line.
 func (in input) lines() []string {
 	users, lines := in.userNames(), make([]string, in.jobs)
 	for i := range lines {
@@ -100,14 +100,14 @@ func (in input) lines() []string {
 	return lines
 }
 
-// took is how long a scheduling run took.
+// took is the duration of a scheduling run.
 type took struct {
-	decide time.Duration // from what is known to decisions
-	all    time.Duration // and until they are booked
+	decide time.Duration // until the decisions are made
+	all    time.Duration // until the decisions are booked
 	starts int
 }
 
-// ours is the quickest of some runs of our scheduler.
+// ours returns the shortest of several runs of this project's scheduler.
 func ours(tb testing.TB, in input) took {
 	tb.Helper()
 	files := map[string]string{
@@ -155,15 +155,15 @@ func ours(tb testing.TB, in input) took {
 	return best
 }
 
-// original starts a cell for the input, has its scheduler run once, and reads what it
-// says of that.
+// original starts a cell for the input, makes its scheduler run once, and returns the duration that
+// it reports.
 func original(tb testing.TB, in input) took {
 	tb.Helper()
 	c := gridengine.Start(tb, gridengine.Config{
 		Host: "master", Simulated: in.hostNames(), Users: in.userNames(),
 		Conf: map[string]string{"loglevel": "log_info", "load_report_time": "01:00:00", "max_aj_instances": "1000000", "max_u_jobs": "0"},
 	})
-	// It runs when it is told to.
+	// The scheduler runs only on request.
 	conf := map[string]string{"params": "PROFILE=1", "schedule_interval": "1:0:0", "flush_submit_sec": "0", "flush_finish_sec": "0"}
 	maps.Copy(conf, in.schedulerConf())
 	must(tb, c.SetSchedulerConf(conf))
@@ -179,7 +179,7 @@ func original(tb testing.TB, in input) took {
 	return profile(tb, c)
 }
 
-// submitAll runs the lines, several at a time: most of it is waiting for the master.
+// submitAll runs the lines, several at a time, since most of the time is waiting for the master.
 func submitAll(c *gridengine.Cell, lines []string) error {
 	byUser := map[string][]string{}
 	for _, l := range lines {
@@ -190,7 +190,7 @@ func submitAll(c *gridengine.Cell, lines []string) error {
 	var atOnce sync.WaitGroup
 	slot := make(chan struct{}, 4)
 	for user, commands := range byUser {
-		// A command of the cell has a deadline.
+		// A command of the cell has a timeout.
 		for len(commands) > 0 {
 			n := min(len(commands), 500)
 			part := strings.Join(commands[:n], "\n")
@@ -218,7 +218,7 @@ var (
 	finished   = regexp.MustCompile(`PROF: schedd run took: ([0-9.]+) s`)
 )
 
-// profile has the scheduler run, and returns what it says of the run that started jobs.
+// profile makes the scheduler run, and returns its report about the run that started jobs.
 func profile(tb testing.TB, c *gridengine.Cell) took {
 	tb.Helper()
 	log := c.Path("/var/spool/gridengine/qmaster/messages")
@@ -252,7 +252,7 @@ func directory(files map[string]string) fstest.MapFS {
 	return fsys
 }
 
-// object is the text of an object.
+// object returns the text of an object.
 func object(attributes map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
@@ -273,7 +273,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// BenchmarkSchedulingRun has both decide about the same jobs on the same empty cluster.
+// BenchmarkSchedulingRun makes both decide about the same jobs on the same empty cluster.
 func BenchmarkSchedulingRun(b *testing.B) {
 	for _, in := range []input{
 		{hosts: 1000, jobs: 100, tasks: 100, categories: 10, users: 10},

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// nasty are arguments of all kinds.
+// nasty holds arguments of all kinds.
 var nasty = []string{"plain", "two words", "", "new\nline", `q'u"o\te`, "$HOME `id` *", "\xff\xfe\x01", "-s", "job_owner=root", "a=b\nprolog=/bin/id"}
 
 // TestInvocation is the table of who executes what: shell_start_mode, kind of
@@ -343,7 +343,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestFirstMoments is what every process of a shepherd's begins with.
+// TestFirstMoments checks the initial state of every process that a shepherd starts.
 func TestFirstMoments(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "#!"+base+"/bin/interpreter\n")

@@ -10,9 +10,9 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// TestBinding is what a job is restricted to (sge_submit(1), -binding;
-// queue_conf(5), processors), by what a real execd writes into the config file
-// and by what our own agent writes.
+// TestBinding checks the processors to which a job is restricted (sge_submit(1), -binding;
+// queue_conf(5), processors), for config files in the format of sge_execd and of this project's
+// agent.
 func TestBinding(t *testing.T) {
 	t.Parallel()
 	all, err := limits.Affinity()
@@ -29,7 +29,7 @@ func TestBinding(t *testing.T) {
 	}
 	zero, last := pairs[0], pairs[len(pairs)-1]
 	cpus := func(cores ...topology.Pair) string { return top.CPUs(cores).String() }
-	// topo is the topology string with cores in lower case.
+	// topo returns the topology string with cores in lower case.
 	topo := func(cores ...topology.Pair) string {
 		used := map[topology.Pair]bool{}
 		for _, p := range cores {
@@ -51,10 +51,10 @@ func TestBinding(t *testing.T) {
 		"nothing asked for":      {"", "", "", all.String(), "", ""},
 		"a core of a real execd": {"explicit:" + last.String() + ":" + topo(last), "", "", cpus(last), cpus(last), "bound to processors " + cpus(last)},
 		"two cores":              {"explicit:" + both + ":" + topo(pairs[:2]...), "", "", cpus(pairs[:2]...), cpus(pairs[:2]...), "bound to processors "},
-		// The original's shepherd does not bind it at all.
+		// The original's shepherd does not bind this job at all.
 		"bug of the original: linear with a start": {"linear:1:" + last.String() + ":" + topo(last), "", "", cpus(last), cpus(last), "bound to processors " + cpus(last)},
-		// The original's shepherd binds to the first of the cores only, and its
-		// daemon writes the socket's number in place of the core's.
+		// The original's shepherd binds to the first core only, and its daemon writes the socket's
+		// number in place of the core's.
 		"bug of the original: striding, automatic": {"striding:1:1:0,0:" + topo(last), "", "", cpus(last), cpus(last), "bound to processors " + cpus(last)},
 		"bug of the original: striding, two cores": {"striding:2:1:0,0:" + topo(pairs[:2]...), "", "", cpus(pairs[:2]...), cpus(pairs[:2]...), "bound to processors " + cpus(pairs[:2]...)},
 		"env tells only":                         {"env_explicit:" + last.String() + ":" + topo(last), "", "", all.String(), cpus(last), ""},

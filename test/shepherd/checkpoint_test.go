@@ -13,14 +13,14 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// commanded are the interfaces of checkpoint(5) that act through commands, the
-// others through signals.
+// commanded lists the interfaces of checkpoint(5) that act through commands, signalled those that
+// act through signals.
 var (
 	commanded = []string{"hibernator", "cpr", "application-level"}
 	signalled = []string{"transparent", "userdefined"}
 )
 
-// checkpointed is the file of that name; ok tells whether it is there.
+// checkpointed returns the content of the file checkpointed; ok reports whether it exists.
 func (j *testJob) checkpointed() (content string, ok bool) {
 	_, err := os.Stat(j.active + "/checkpointed")
 	return j.file("checkpointed"), err == nil
@@ -33,8 +33,7 @@ func (j *testJob) expectMigration(want bool, content string) {
 	}
 }
 
-// ckpt is a counted job with a checkpoint object whose commands say their names
-// to the log.
+// ckpt returns a counted job with a checkpoint object whose commands write their names to the log.
 func ckpt(t *testing.T, m mode, iface string) *counted {
 	t.Helper()
 	j := count(t, m)
@@ -46,7 +45,7 @@ func ckpt(t *testing.T, m mode, iface string) *counted {
 	return j
 }
 
-// TestCheckpointInterval is what happens each time the interval has passed.
+// TestCheckpointInterval checks the actions after each interval.
 func TestCheckpointInterval(t *testing.T) {
 	const interval = 100 * time.Millisecond
 	const later = 2 * time.Second // than any job has set up its handlers, on any machine
@@ -92,7 +91,7 @@ func TestCheckpointInterval(t *testing.T) {
 		j.order(unix.SIGSTOP)
 		j.traced("signal SIGSTOP")
 		before := strings.Count(j.file("trace"), "checkpoint signal")
-		// Another job's three intervals.
+		// The three intervals of another job.
 		other := ckpt(t, best(), "userdefined")
 		other.d.Ckpt.Signal, other.d.Ckpt.Interval = "SIGUSR2", later
 		other.begin()
@@ -121,7 +120,7 @@ func TestCheckpointInterval(t *testing.T) {
 	})
 }
 
-// TestMigration is SIGTTOU: the job is to end here and go on elsewhere.
+// TestMigration sends SIGTTOU: the job must end here and continue on another host.
 func TestMigration(t *testing.T) {
 	for name, c := range map[string]struct {
 		iface   string
@@ -300,7 +299,7 @@ func TestMigration(t *testing.T) {
 	})
 }
 
-// TestRestart is what a job is started with that has run before.
+// TestRestart checks the start of a job that has run before.
 func TestRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		iface     string

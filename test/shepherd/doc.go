@@ -1,9 +1,8 @@
-// Package shepherd tests the supervisor of a job with the real kernel: the
-// executable itself, started as our own daemon starts it and as a real sge_execd
-// does, on job directories that the package jobdir has written.
+// Package shepherd tests the supervisor of a job with the real kernel. It runs the executable
+// itself, started both like this project's daemon and like sge_execd, on job directories that
+// package jobdir has written.
 //
-// As root the whole package runs in namespaces of its own, with users and groups
-// of its own, so that nothing of the machine is touched and nothing is left
-// behind. As an ordinary user it tests what a shepherd without privileges can do
-// and skips the rest.
+// As root the whole package runs in its own namespaces, with its own users and groups, so that it
+// neither changes the machine nor leaves anything behind. As an ordinary user it tests the
+// abilities of a shepherd without privileges and skips the other tests.
 package shepherd

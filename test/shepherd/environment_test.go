@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// added are the variables that the shepherd adds for each step.
+// added lists the variables that the shepherd adds for each step.
 var added = []string{"SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH", "SGE_CWD_PATH"}
 
 func TestEnvironmentOfTheJob(t *testing.T) {
@@ -68,7 +68,7 @@ func TestEnvironmentOfTheJob(t *testing.T) {
 	})
 }
 
-// poison is what a user would send to a procedure to have it do something else.
+// poison holds variables with which a user could try to change the behaviour of a procedure.
 var poison = []string{
 	"PATH=/evil", "LD_PRELOAD=/evil.so", "LD_LIBRARY_PATH=/evil", "LD_AUDIT=/evil.so", "_RLD_LIST=/evil", "GCONV_PATH=/evil",
 	"GLIBC_TUNABLES=glibc.malloc.check=3", "MALLOC_TRACE=/evil", "LOCPATH=/evil", "NLSPATH=/evil", "HOSTALIASES=/evil",
@@ -81,9 +81,9 @@ var poison = []string{
 
 const cleanPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// TestEnvironmentOfProcedures is what the site's procedures see of what the
-// user has set: as the user nothing that runs code before they do, as somebody
-// else nothing at all under its own name.
+// TestEnvironmentOfProcedures checks which of the user's variables the site's procedures get. A
+// procedure that runs as the user gets none that executes code before it starts; one that runs as
+// another user gets none under its own name.
 func TestEnvironmentOfProcedures(t *testing.T) {
 	needRoot(t)
 	for _, m := range []mode{asRoot, asAdmin} {
@@ -137,8 +137,8 @@ func TestEnvironmentOfProcedures(t *testing.T) {
 	}
 }
 
-// TestProcedureOfAnotherUserSeesAllowedNamesOnly goes through the names, not
-// through a list of bad ones.
+// TestProcedureOfAnotherUserSeesAllowedNamesOnly checks the names that a procedure gets, instead of
+// a list of forbidden ones.
 func TestProcedureOfAnotherUserSeesAllowedNamesOnly(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
@@ -177,8 +177,8 @@ func TestProcedureOfAnotherUserSeesAllowedNamesOnly(t *testing.T) {
 	}
 }
 
-// TestUserCannotFailSiteProcedures has a prolog that calls other programs, under
-// variables with which these would not be found or would not start.
+// TestUserCannotFailSiteProcedures runs a prolog that calls other programs, with variables that
+// could prevent these from being found or started.
 func TestUserCannotFailSiteProcedures(t *testing.T) {
 	for _, as := range []string{"", "root@", "site@"} {
 		for _, v := range poison {
@@ -210,8 +210,8 @@ func TestUserCannotFailSiteProcedures(t *testing.T) {
 	}
 }
 
-// TestHijackThroughTmpdir is what 8.1.9 lets a job do to a root@ epilog: the
-// TMPDIR of the job came first in the PATH of the epilog.
+// TestHijackThroughTmpdir tries an attack that works on a root@ epilog of 8.1.9: the job's TMPDIR
+// came first in the PATH of the epilog.
 func TestHijackThroughTmpdir(t *testing.T) {
 	needRoot(t)
 	for _, m := range []mode{asRoot, asAdmin} {

@@ -13,8 +13,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestDirectoryThatCannotBeUsed: nothing is run, and the exit code says so, in
-// the directory as well where that can be written.
+// TestDirectoryThatCannotBeUsed checks that no step runs, and that the exit code reports the
+// failure, and also the directory if it can be written.
 func TestDirectoryThatCannotBeUsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(j *testJob)
@@ -68,18 +68,18 @@ func (j *testJob) nothingRan() {
 	}
 }
 
-// replace puts something else in the place of a file.
+// replace replaces a file by something else.
 func (j *testJob) replace(name string, with func(path string) error) {
 	j.check(os.Remove(j.active + "/" + name))
 	j.check(with(j.active + "/" + name))
 }
 
-// overwrite gives a file another content, and leaves it to its owner.
+// overwrite changes the content of a file and keeps its owner.
 func (j *testJob) overwrite(name, content string) {
 	j.check(os.WriteFile(j.active+"/"+name, []byte(content), 0o644))
 }
 
-// TestDirectoryOfOthers is refused before it is read.
+// TestDirectoryOfOthers checks that such a directory is refused before it is read.
 func TestDirectoryOfOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode   mode
@@ -110,7 +110,7 @@ func TestDirectoryOfOthers(t *testing.T) {
 	}
 }
 
-// mount makes the job directory a file system of its own.
+// mount mounts a separate file system on the job directory.
 func (j *testJob) mount(data string) {
 	j.t.Helper()
 	j.check(unix.Mount("tmpfs", j.active, "tmpfs", 0, "mode=0755,"+data))
@@ -133,8 +133,8 @@ func TestDirectoryThatCannotBeWritten(t *testing.T) {
 			} else {
 				j.mount("size=1m")
 				j.write()
-				// Busy while a test beside this one is between fork and exec with
-				// what was open for writing here.
+				// EBUSY while a parallel test is between fork and exec with a file open for writing
+				// here.
 				await(t, "the directory to be read-only", func() bool {
 					return unix.Mount("none", j.active, "", unix.MS_REMOUNT|unix.MS_RDONLY, "") == nil
 				})
@@ -149,10 +149,10 @@ func TestDirectoryThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// page is what a file takes on a disk at least.
+// page is the minimum size of a file on a disk.
 const page = 4096
 
-// fill takes all room of the job directory's file system but some pages.
+// fill uses up the space of the job directory's file system except for some pages.
 func (j *testJob) fill(leave int) {
 	j.t.Helper()
 	f, err := os.Create(filepath.Join(j.active, "ballast"))
@@ -169,8 +169,8 @@ func (j *testJob) fill(leave int) {
 	j.check(f.Truncate(fi.Size() - int64(leave*page)))
 }
 
-// TestFullDisk: whatever room is left, a job that was started has its end on
-// record, and one that was not has its failure as the exit code at least.
+// TestFullDisk checks, with any amount of free space, that the end of a started job is recorded,
+// and that the failure of a job that was not started is at least in the exit code.
 func TestFullDisk(t *testing.T) {
 	needRoot(t)
 	started := 0
@@ -203,7 +203,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestDiskFillsUp while the job runs.
+// TestDiskFillsUp fills the disk while the job runs.
 func TestDiskFillsUp(t *testing.T) {
 	needRoot(t)
 	for name, c := range map[string]struct {
@@ -239,7 +239,7 @@ func TestDiskFillsUp(t *testing.T) {
 	}
 }
 
-// TestLeftovers of a run that was interrupted in this directory do not disturb.
+// TestLeftovers checks that files of an interrupted run in this directory have no effect.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), "exit 3")
@@ -263,7 +263,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// TestNothingOfOursStays in the directory but what Grid Engine knows.
+// TestNothingOfOursStays checks that only files known to Grid Engine stay in the directory.
 func TestNothingOfOursStays(t *testing.T) {
 	known := map[string]bool{
 		"config": true, "environment": true, "arguments": true, "pid": true, "trace": true, "error": true,
@@ -296,8 +296,8 @@ func TestNothingOfOursStays(t *testing.T) {
 	}
 }
 
-// TestRunAgain is a directory that was used before: 8.1.9 does that for a job
-// that runs again where KEEP_ACTIVE is set. The new verdict is added.
+// TestRunAgain uses a directory again, as 8.1.9 does with KEEP_ACTIVE for a job that runs again.
+// The new result is appended.
 func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), "exit 3")
@@ -315,7 +315,7 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestNoTime is a script_timeout of nothing, which is none.
+// TestNoTime checks that a script_timeout of 0 means no timeout.
 func TestNoTime(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), "exit 0")

@@ -20,8 +20,7 @@ import (
 	"github.com/execd-project/execd/limits/group"
 )
 
-// deadline is how long anything in these tests is waited for. It is reached on
-// failure only.
+// deadline is the timeout for all events in these tests. It is only reached if a test fails.
 const deadline = 2 * time.Minute
 
 var lastJob atomic.Int64
@@ -56,7 +55,7 @@ type testJob struct {
 	code   int
 }
 
-// newJob makes a job that runs script, as a script of the shell's in unix_behavior.
+// newJob creates a job that runs a shell script in unix_behavior.
 func newJob(t *testing.T, m mode, script string) *testJob {
 	t.Helper()
 	m.need(t)
@@ -130,8 +129,8 @@ func (j *testJob) script(name, text string) string {
 	return j.executable(name, text)
 }
 
-// executable writes a file that can be executed at once: no child that is forked
-// meanwhile holds it open for writing (ETXTBSY).
+// executable writes a file that can be executed at once: no child that is forked meanwhile holds it
+// open for writing (ETXTBSY).
 func (j *testJob) executable(name, text string) string {
 	j.t.Helper()
 	path := j.top + "/" + name
@@ -167,7 +166,7 @@ func (j *testJob) write() {
 		}
 		switch j.mode {
 		case asAdmin:
-			// As a real execd leaves them.
+			// With the owner and mode that sge_execd uses.
 			j.check(errors.Join(os.Chown(j.active+"/"+name, admin, admin), os.Chmod(j.active+"/"+name, 0o644)))
 		case asUser:
 			j.check(os.Chown(j.active+"/"+name, alice, alice))
@@ -194,7 +193,7 @@ func (j *testJob) start() {
 	if j.change != nil {
 		j.change(j.cmd)
 	}
-	// Not a buffer: a job that inherits the stream would keep Wait from ending.
+	// Not a buffer: Wait would not return while a job holds the stream open.
 	stderr, err := os.Create(j.top + "/stderr")
 	j.check(err)
 	defer stderr.Close()
@@ -245,7 +244,7 @@ func (j *testJob) wait() {
 	}
 }
 
-// run runs the job from its directory to the end of the shepherd.
+// run writes the job directory, runs the shepherd and waits for its end.
 func (j *testJob) run() *testJob {
 	j.t.Helper()
 	j.write()
@@ -254,27 +253,27 @@ func (j *testJob) run() *testJob {
 	return j
 }
 
-// file is a file of the job directory; empty if there is none.
+// file returns a file of the job directory; empty if there is none.
 func (j *testJob) file(name string) string {
 	b, _ := os.ReadFile(j.active + "/" + name)
 	return string(b)
 }
 
-// output is a file of the working directory; empty if there is none.
+// output returns a file of the working directory; empty if there is none.
 func (j *testJob) output(name string) string {
 	b, _ := os.ReadFile(j.work + "/" + name)
 	return string(b)
 }
 
-// logged are the lines of the log.
+// logged returns the lines of the log.
 func (j *testJob) logged() []string {
 	b, err := os.ReadFile(j.log)
 	j.check(err)
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
-// failed is the verdict: the first number of exit_status, which the exit code of
-// the shepherd has to agree with.
+// failed returns the result: the first number in exit_status, which must equal the shepherd's exit
+// code.
 func (j *testJob) failed() job.Failed {
 	j.t.Helper()
 	n, ok := jobdir.FirstNumber([]byte(j.file("exit_status")))
@@ -288,7 +287,7 @@ func (j *testJob) failed() job.Failed {
 	return job.Failed(n)
 }
 
-// expect compares the verdict.
+// expect compares the result.
 func (j *testJob) expect(failed job.Failed) {
 	j.t.Helper()
 	if got := j.failed(); got != failed {
@@ -299,7 +298,7 @@ func (j *testJob) expect(failed job.Failed) {
 	}
 }
 
-// expectError looks for text in the first line of the error file.
+// expectError searches for text in the first line of the error file.
 func (j *testJob) expectError(text string) {
 	j.t.Helper()
 	if got := jobdir.FirstRecord([]byte(j.file("error"))); !strings.Contains(got, text) {
@@ -307,7 +306,7 @@ func (j *testJob) expectError(text string) {
 	}
 }
 
-// usage is the usage file; nil if there is none.
+// usage returns the usage file; nil if there is none.
 func (j *testJob) usage() *jobdir.Usage {
 	j.t.Helper()
 	b, err := os.ReadFile(j.active + "/usage")
@@ -320,7 +319,7 @@ func (j *testJob) usage() *jobdir.Usage {
 	return u
 }
 
-// expectUsage compares how the job itself ended.
+// expectUsage compares the exit status and signal of the job itself.
 func (j *testJob) expectUsage(exitStatus, signal int) {
 	j.t.Helper()
 	u := j.usage()
@@ -333,7 +332,7 @@ func (j *testJob) expectUsage(exitStatus, signal int) {
 	}
 }
 
-// report is what the probe prints.
+// report is the output of the probe.
 type report struct {
 	Exe           string
 	Args, Env     [][]byte
@@ -351,7 +350,7 @@ type report struct {
 	Ignored       string
 }
 
-// reports are those in a file of the working directory.
+// reports returns the reports in a file of the working directory.
 func (j *testJob) reports(name string) []report {
 	j.t.Helper()
 	var list []report
@@ -367,7 +366,7 @@ func (j *testJob) reports(name string) []report {
 	}
 }
 
-// report is the only one in a file of the working directory.
+// report returns the only report in a file of the working directory.
 func (j *testJob) report(name string) report {
 	j.t.Helper()
 	list := j.reports(name)
@@ -385,7 +384,8 @@ func (r report) args() []string {
 	return list
 }
 
-// env is a variable; ok tells whether it is there, and fails on a repetition.
+// env returns the value of a variable; ok reports whether it exists. It fails the test if the
+// variable is repeated.
 func (r report) env(t *testing.T, name string) (value string, ok bool) {
 	t.Helper()
 	for _, v := range r.Env {

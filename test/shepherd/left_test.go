@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestNothingIsLeft is how a job may try to leave something running.
+// TestNothingIsLeft checks that all ways in which a job may leave processes behind are handled.
 func TestNothingIsLeft(t *testing.T) {
 	const ignore = `trap '' HUP INT QUIT TERM USR1 USR2 PIPE ALRM CHLD TSTP TTIN TTOU; `
 	for name, script := range map[string]string{
@@ -45,7 +45,7 @@ func TestNothingIsLeft(t *testing.T) {
 				if end == "h_rt" {
 					j.d.Limits[job.RT] = job.Limit{Soft: none, Hard: 1}
 				}
-				// All is over when the epilog begins.
+				// All processes have been killed when the epilog begins.
 				j.d.Epilog = j.script("epilog", "for p in /proc/[0-9]*; do [ $p != /proc/$$ ] && tr '\\0' '\\n' <$p/environ 2>/dev/null | grep -qx JOB_ID=$JOB_ID && cat $p/comm; done >>"+j.log+" 2>/dev/null; exit 0")
 				before := allProcesses()
 				j.write()
@@ -76,8 +76,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// noNewSleep finds a process that does not have the job's environment. Those of
-// other tests have another additional group, where there is one.
+// noNewSleep finds a process without the job's environment. Processes of other tests have another
+// additional group, if there is one.
 func (j *testJob) noNewSleep(before []int) error {
 	group := strconv.Itoa(j.d.AddGroupID)
 	for _, pid := range allProcesses() {
@@ -88,9 +88,9 @@ func (j *testJob) noNewSleep(before []int) error {
 	return nil
 }
 
-// TestDaemonsOfProceduresLiveOn: what prolog and pe_start leave running is not
-// the job's: it hears none of the job's signals and does not end with it. Here
-// they tell of each signal that they are sent.
+// TestDaemonsOfProceduresLiveOn checks that processes left running by prolog and pe_start do not
+// belong to the job: they get none of the job's signals and are not killed with it. Here they
+// report each signal.
 func TestDaemonsOfProceduresLiveOn(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := count(t, m)
@@ -134,7 +134,7 @@ func TestDaemonsOfProceduresLiveOn(t *testing.T) {
 	})
 }
 
-// TestOrphansAreCollected: a shepherd is the parent of all orphans of its job.
+// TestOrphansAreCollected checks that the shepherd reaps all orphans of its job.
 func TestOrphansAreCollected(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "")
@@ -158,8 +158,7 @@ func TestOrphansAreCollected(t *testing.T) {
 	})
 }
 
-// TestShepherdIsKilled: nobody is there any more to end the job, so that the
-// kernel does.
+// TestShepherdIsKilled checks that the kernel kills the job if the shepherd was killed.
 func TestShepherdIsKilled(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		t.Run("while the job runs", func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 const none = quantity.Infinity
 
-// rlimits are the lines of /proc/PID/limits: soft and hard by name.
+// rlimits returns the lines of /proc/PID/limits: soft and hard limit by name.
 func rlimits(t *testing.T, text string) map[string][2]string {
 	t.Helper()
 	m := map[string][2]string{}
@@ -34,10 +34,10 @@ func rlimits(t *testing.T, text string) map[string][2]string {
 	return m
 }
 
-// TestRlimits are what the processes of the steps see. A prolog has those of the queue,
-// whatever the job has requested, but not the number of processes, which is one of the
-// user's. Of the job itself CPU time and memory are watched as a whole: there the kernel's
-// soft limits would get in the way, and its hard limit of CPU time stands behind h_cpu.
+// TestRlimits checks the limits of the processes of each step. A prolog has the limits of the
+// queue, whatever the job has requested, except for the number of processes, which counts all
+// processes of the user. The CPU time and memory of the job are watched as a whole: the kernel's
+// soft limits would interfere with that, and its hard limit of CPU time is above h_cpu.
 func TestRlimits(t *testing.T) {
 	const (
 		as, cpu, data   = "Max address space", "Max cpu time", "Max data size"
@@ -110,7 +110,7 @@ func TestRlimits(t *testing.T) {
 			}
 			j.d.ProcedureLimits = &ofQueue
 			if counted {
-				// Nobody else is that user.
+				// No other processes run as this user.
 				j.d.Owner, j.d.Streams[1].Path = "bob", j.top+"/bob/out"
 				j.check(unix.Mkdir(j.top+"/bob", 0o755))
 				j.check(unix.Chown(j.top+"/bob", bob, bob))
@@ -143,8 +143,8 @@ func TestRlimits(t *testing.T) {
 			}
 		})
 	}
-	// Neither what the job has requested nor what its user may have used up reaches a
-	// procedure. Of a real execd it is not known what the queue has.
+	// Neither the job's requests nor its user's resource usage affects a procedure. A directory of
+	// sge_execd does not contain the queue's limits.
 	for name, known := range map[string]bool{"requests of the job": true, "requests of the job, under a real execd": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,8 +184,8 @@ func TestRlimits(t *testing.T) {
 			}
 		})
 	}
-	// What nothing is said about is what the shepherd was started with, not
-	// what the Go runtime makes of it.
+	// Limits that are not configured are those with which the shepherd was started, and not the Go
+	// runtime's.
 	t.Run("nothing but the daemon's", func(t *testing.T) {
 		t.Parallel()
 		j := newJob(t, best(), "cat /proc/self/limits")
@@ -200,8 +200,8 @@ func TestRlimits(t *testing.T) {
 	})
 }
 
-// TestProtectionOfTheDaemon has a daemon that is to live when the host has no memory
-// left; its jobs are not.
+// TestProtectionOfTheDaemon checks that a daemon protected from the OOM killer does not pass this
+// protection to its jobs.
 func TestProtectionOfTheDaemon(t *testing.T) {
 	t.Parallel()
 	testenv.Require(t, testenv.Guest) // who is root of a container may not protect himself
@@ -220,8 +220,8 @@ func TestProtectionOfTheDaemon(t *testing.T) {
 	}
 }
 
-// TestLimitsOfAnOrdinaryUser may be lowered, and what cannot be raised is no
-// reason to fail the job.
+// TestLimitsOfAnOrdinaryUser checks that limits are lowered, and that a limit that cannot be raised
+// does not fail the job.
 func TestLimitsOfAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, asUser, "cat /proc/self/limits")
@@ -239,7 +239,7 @@ func TestLimitsOfAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// limited is a job that was ended by a limit.
+// limited checks that a limit has ended the job.
 func (j *testJob) limited(name string, value, atLeast float64, exitStatus int) {
 	j.t.Helper()
 	j.expect(37)
@@ -259,7 +259,7 @@ func (j *testJob) limited(name string, value, atLeast float64, exitStatus int) {
 }
 
 func TestWallClock(t *testing.T) {
-	// Both are long enough for any process to have answered, on any machine.
+	// Both are long enough for any process to answer, on any machine.
 	const rt, grace = 3, 2 * time.Second
 	for name, c := range map[string]struct {
 		soft, hard uint64
@@ -393,7 +393,8 @@ func TestWarningThatEndsTheJob(t *testing.T) {
 	}
 }
 
-// TestCPULimit is that of the whole job, whoever of its processes uses the time.
+// TestCPULimit checks that the limit applies to the whole job, whichever of its processes uses the
+// time.
 func TestCPULimit(t *testing.T) {
 	const burn = "while :; do :; done"
 	for name, c := range map[string]struct {
@@ -436,8 +437,8 @@ func TestCPULimit(t *testing.T) {
 	}
 }
 
-// TestUsage compares what is counted with what was used, also by processes that
-// are nobody's children when they end.
+// TestUsage compares the reported usage with the real one, including processes that are not
+// children of the job's processes when they exit.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	spin := "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done"

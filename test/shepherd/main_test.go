@@ -18,8 +18,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// base is the directory of this run: executables in bin, homes in home, and one
-// directory per job. private tells that we are root in namespaces of our own.
+// base is the directory of this run: executables in bin, homes in home, and one directory per job.
+// private is set if this process is root in its own namespaces.
 var (
 	base    string
 	private bool
@@ -237,7 +237,7 @@ func owner() (name string, uid, gid int) {
 	return u.Username, uid, gid
 }
 
-// best is the mode for what does not depend on it: the one with most rights.
+// best returns the mode with the most rights, for tests that do not depend on the mode.
 func best() mode {
 	if private {
 		return asRoot

@@ -171,7 +171,7 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// moreLines fails for a signal that nobody has waited for.
+// moreLines fails if there is a signal that the test has not waited for.
 func (c *counted) moreLines() bool {
 	_ = c.told.f.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 	s, err := c.told.r.ReadString('\n')

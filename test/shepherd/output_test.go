@@ -18,8 +18,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// noisy is a procedure that prints more than pipes and buffers hold, and that ends at once if
-// it cannot.
+// noisy is a procedure that prints more than pipes and buffers hold, and that exits at once if it
+// cannot.
 const noisy = `set -e
 echo "$1 begins" >>%s
 /usr/bin/head -c 3000000 /dev/zero
@@ -27,9 +27,9 @@ echo text >&2
 /usr/bin/head -c 100000 /dev/zero >&2
 echo "$1 ends" >>%[1]s`
 
-// TestOutputEndsNoProcedure has files as the output of a job that end, stop or fail who
-// writes to them. Procedures do not notice, whoever they run as; nor does the job's owner gain
-// anything by ending what writes for them.
+// TestOutputEndsNoProcedure uses output files of a job that kill or block processes that write to
+// them, or make them fail. Procedures must not notice, whatever user they run as, and the job's
+// owner gains nothing by killing the writer.
 func TestOutputEndsNoProcedure(t *testing.T) {
 	for name, c := range map[string]struct {
 		plant   func(j *testJob) // makes the file work/file
@@ -119,7 +119,7 @@ func TestOutputEndsNoProcedure(t *testing.T) {
 	}
 }
 
-// fifoAt makes a FIFO that everybody may use.
+// fifoAt creates a FIFO that everybody may use.
 func (j *testJob) fifoAt(path string) {
 	j.t.Helper()
 	j.check(errors.Join(unix.Mkfifo(path, 0o666), os.Chmod(path, 0o666)))
@@ -137,8 +137,8 @@ func (j *testJob) besides(program ...string) {
 	})
 }
 
-// TestOutputArrives has procedures print a lot, whose place in the files is where it always
-// was: behind what was there, and before what the next step prints.
+// TestOutputArrives checks that the output of procedures is complete and in its place in the files:
+// after existing content, and before the output of the next step.
 func TestOutputArrives(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		const size = 2_500_000
@@ -171,8 +171,7 @@ func TestOutputArrives(t *testing.T) {
 	})
 }
 
-// TestOutputByName has procedures open their standard streams again by their names, as
-// scripts do.
+// TestOutputByName checks that procedures can open their standard streams by name, as scripts do.
 func TestOutputByName(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "exit 0")
@@ -193,8 +192,8 @@ func TestOutputByName(t *testing.T) {
 	})
 }
 
-// TestWriterIsTheUsers: what writes a procedure's output runs as the owner of the job, with
-// none of our descriptors, and the owner who ends it loses the output and nothing else.
+// TestWriterIsTheUsers checks that the writer of a procedure's output runs as the owner of the job,
+// without the shepherd's descriptors, and that an owner who kills it loses only the output.
 func TestWriterIsTheUsers(t *testing.T) {
 	needRoot(t)
 	for _, m := range []mode{asRoot, asAdmin} {
@@ -240,8 +239,8 @@ func TestWriterIsTheUsers(t *testing.T) {
 	}
 }
 
-// TestDaemonsMayPrint: a process that a procedure leaves behind keeps the pipe, and goes on
-// when nobody is there any more whom its output would be for.
+// TestDaemonsMayPrint checks that a process that a procedure leaves behind keeps the pipe, and can
+// continue to print after the job has finished.
 func TestDaemonsMayPrint(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "")
@@ -283,7 +282,7 @@ func (j *testJob) copiers() (list []int) {
 	return list
 }
 
-// TestOutputThatTakesItsTime is slow, and all of it arrives.
+// TestOutputThatTakesItsTime checks that all output arrives, even if it is slow.
 func TestOutputThatTakesItsTime(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), "exec >/dev/null")
@@ -312,8 +311,8 @@ func TestOutputThatTakesItsTime(t *testing.T) {
 	j.expect(0)
 }
 
-// TestEnvironmentEndsNoProcedure gives a job a variable for which its own programs have room, and
-// a procedure that gets it under a longer name has not (execve(2), E2BIG).
+// TestEnvironmentEndsNoProcedure uses a variable that is short enough for the job, but too long for
+// a procedure that gets it under a longer name (execve(2), E2BIG).
 func TestEnvironmentEndsNoProcedure(t *testing.T) {
 	needRoot(t)
 	const longest = 128 << 10 // MAX_ARG_STRLEN, with the NUL behind the text

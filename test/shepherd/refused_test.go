@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// under starts the shepherd through a program that becomes it.
+// under starts the shepherd through a program that executes it.
 func under(program ...string) func(cmd *exec.Cmd) {
 	return func(cmd *exec.Cmd) {
 		cmd.Args = append(append(program, cmd.Path), cmd.Args...)
@@ -27,9 +27,9 @@ func limitedTo(option string) func(cmd *exec.Cmd) {
 	return under("/bin/sh", "-c", "ulimit "+option+` && p=$1 && shift 2 && exec "$p"`, "sh")
 }
 
-// TestLimitThatCannotBeRaised is no reason to fail a job, whoever it is that
-// refuses: the kernel to root, which has no more to give, or to the root of a
-// user namespace, which has all capabilities and may not raise limits.
+// TestLimitThatCannotBeRaised checks that such a limit does not fail a job, whether the kernel
+// refuses it to root, which has reached its own limit, or to the root of a user namespace, which
+// has all capabilities and still may not raise limits.
 func TestLimitThatCannotBeRaised(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -97,7 +97,8 @@ func TestLimitThatCannotBeRaised(t *testing.T) {
 	}
 }
 
-// TestRestrictionThatIsRefused fails the job: it would have more than it may.
+// TestRestrictionThatIsRefused checks that the job fails: without the restriction it would have
+// more than it may.
 func TestRestrictionThatIsRefused(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), "echo it runs")

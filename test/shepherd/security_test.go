@@ -15,8 +15,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestInjectedConfig is what 8.1.9 writes for a value with a newline: lines of
-// the config file that are the submitter's. The job is refused, whole.
+// TestInjectedConfig uses a config file that 8.1.9 writes for a value with a newline: it contains
+// lines of the submitter. The whole job is refused.
 func TestInjectedConfig(t *testing.T) {
 	for name, c := range map[string]struct {
 		line  string // of the genuine file, behind which the others come
@@ -71,20 +71,20 @@ func TestInjectedConfig(t *testing.T) {
 	}
 }
 
-// stateFiles are all files of a job directory that a verdict depends on.
+// stateFiles lists all files of a job directory that affect a job's result.
 var stateFiles = []string{
 	"config", "environment", "arguments", "pid", "trace", "error", "exit_status", "usage", "signal", "addgrpid", "job_pid",
 	"checkpointed", "noresources", "pe_hostfile",
 }
 
-// TestJobCannotForgeItsVerdict has a job try what 8.1.9 lets it do, and more.
+// TestJobCannotForgeItsVerdict tries attacks that work on 8.1.9, and others.
 func TestJobCannotForgeItsVerdict(t *testing.T) {
 	needRoot(t)
 	for _, m := range []mode{asRoot, asAdmin} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
 			j := newJob(t, m, "")
-			j.noArguments = m == asAdmin // which is ours, not a real execd's
+			j.noArguments = m == asAdmin // an additional file of this project
 			j.d.Command.File = j.script("script", "cd "+j.active+`
 for f in `+strings.Join(stateFiles, " ")+`; do
 	(echo 7 >>$f) && echo "wrote $f" >>$LOG
@@ -125,8 +125,8 @@ exit 3`)
 	}
 }
 
-// TestSubmissionIsPrivate: what was submitted is for nobody else to read, also
-// where a real execd has left it open.
+// TestSubmissionIsPrivate checks that other users cannot read the submitted data, even if sge_execd
+// has left it readable.
 func TestSubmissionIsPrivate(t *testing.T) {
 	needRoot(t)
 	for _, m := range []mode{asRoot, asAdmin} {
@@ -145,8 +145,8 @@ func TestSubmissionIsPrivate(t *testing.T) {
 	}
 }
 
-// TestShepherdIsOutOfReach: the job can neither signal the shepherd nor look
-// into it. An ordinary user's own shepherd it can signal, but not look into.
+// TestShepherdIsOutOfReach checks that the job can neither signal nor trace the shepherd. It can
+// signal the shepherd of an ordinary user, but not trace it.
 func TestShepherdIsOutOfReach(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "")
@@ -169,7 +169,8 @@ ls -l /proc/$PPID/cwd /proc/$PPID/root /proc/$PPID/exe | grep -e '->' && echo li
 	})
 }
 
-// TestDescriptorsStayWithTheShepherd: whatever it was started with open.
+// TestDescriptorsStayWithTheShepherd checks that the job does not inherit descriptors with which
+// the shepherd was started.
 func TestDescriptorsStayWithTheShepherd(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "#!"+base+"/bin/interpreter\n")
@@ -200,8 +201,8 @@ func TestDescriptorsStayWithTheShepherd(t *testing.T) {
 	})
 }
 
-// TestStrangerWithTheGroupOfTheJob has the additional group id, as a process of
-// an older job may, or one that somebody has given it.
+// TestStrangerWithTheGroupOfTheJob runs a process with the job's additional group ID that belongs
+// to another job.
 func TestStrangerWithTheGroupOfTheJob(t *testing.T) {
 	needRoot(t)
 	for _, m := range []mode{asRoot, asAdmin} {
@@ -233,7 +234,8 @@ func TestStrangerWithTheGroupOfTheJob(t *testing.T) {
 	}
 }
 
-// TestRefusedOwners: no step is run for them, whoever the steps would run as.
+// TestRefusedOwners checks that no step runs for these owners, whatever user the steps would run
+// as.
 func TestRefusedOwners(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode  mode
@@ -275,8 +277,8 @@ func TestRefusedOwners(t *testing.T) {
 	}
 }
 
-// TestGroupOfTheSubmitter is USE_QSUB_GID. The submit client says which group it
-// was: one that the user is not in here is not taken.
+// TestGroupOfTheSubmitter checks USE_QSUB_GID. The submit client names the group: it is ignored if
+// the user is not a member of it on this host.
 func TestGroupOfTheSubmitter(t *testing.T) {
 	needRoot(t)
 	for name, c := range map[string]struct {
@@ -308,7 +310,7 @@ func TestGroupOfTheSubmitter(t *testing.T) {
 	}
 }
 
-// TestJobWithoutPrivileges: nothing of the shepherd's rights is left to it.
+// TestJobWithoutPrivileges checks that the job has none of the shepherd's rights.
 func TestJobWithoutPrivileges(t *testing.T) {
 	needRoot(t)
 	for _, m := range []mode{asRoot, asAdmin} {
@@ -334,8 +336,8 @@ func TestJobWithoutPrivileges(t *testing.T) {
 	}
 }
 
-// TestFilesOfAnExecd are the admin user's, who alone may write where root is
-// squashed.
+// TestModesOfFiles checks that files below a directory of sge_execd belong to the admin user, the
+// only user who may write there if the file server maps root to nobody.
 func TestModesOfFiles(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "exit 0").run()

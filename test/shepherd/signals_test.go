@@ -15,14 +15,14 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// counted is a job of processes that tell of each signal they are sent.
+// counted is a job of processes that report each signal they receive.
 type counted struct {
 	*testJob
 	told *fifo
 	pids map[string]int
 }
 
-// count is a job of one process with the label "job".
+// count returns a job of one process with the label "job".
 func count(t *testing.T, m mode) *counted {
 	t.Helper()
 	c := &counted{testJob: newJob(t, m, ""), pids: map[string]int{}}
@@ -62,7 +62,7 @@ func (c *counted) awaitReady(labels ...string) {
 	}
 }
 
-// hears waits for the signals that the process "job" tells of next.
+// hears waits for the next signals that the process "job" reports.
 func (c *counted) hears(signals ...syscall.Signal) {
 	c.t.Helper()
 	for _, sig := range signals {
@@ -70,7 +70,7 @@ func (c *counted) hears(signals ...syscall.Signal) {
 	}
 }
 
-// quit has the processes end by themselves.
+// quit makes the processes exit.
 func (c *counted) quit() {
 	c.t.Helper()
 	c.order(unix.SIGQUIT)
@@ -84,7 +84,7 @@ func (c *counted) awaitStopped(yes bool) {
 	}
 }
 
-// TestStandIns is what each signal to the shepherd means to the job.
+// TestStandIns checks the effect on the job of each signal to the shepherd.
 func TestStandIns(t *testing.T) {
 	for name, c := range map[string]struct {
 		send   syscall.Signal

@@ -14,10 +14,10 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// stepNames are the steps in their order.
+// stepNames lists the steps in their order.
 var stepNames = []string{"prolog", "pe_start", "job", "pe_stop", "epilog"}
 
-// outcome is how a step ends.
+// outcome is the outcome of a step.
 type outcome string
 
 const (
@@ -31,7 +31,7 @@ const (
 func exits(n int) outcome      { return outcome("exit " + strconv.Itoa(n)) }
 func dies(name string) outcome { return outcome("kill -" + name + " $$") }
 
-// status is what a shell would say about the end of a step that ran.
+// status returns the status that a shell reports for a step that ran.
 func (o outcome) status() (status, signal int) {
 	if s, ok := strings.CutPrefix(string(o), "exit "); ok {
 		n, _ := strconv.Atoi(s)
@@ -43,7 +43,7 @@ func (o outcome) status() (status, signal int) {
 
 func (o outcome) starts() bool { return o != missing && o != noExec && o != stranger && o != absent }
 
-// life is one way a job can go.
+// life is a combination of outcomes of a job's steps.
 type life struct {
 	outcomes         map[string]outcome
 	noReschedule     bool // FORBID_RESCHEDULE
@@ -51,14 +51,14 @@ type life struct {
 	parallel, binary bool
 }
 
-// fate is what becomes of it.
+// fate is the expected result of a life.
 type fate struct {
 	ran   []string     // the steps that run
 	codes []job.Failed // the failures, in their order: all of the file exit_status
 	usage bool         // the job itself ran
 }
 
-// model is sge_shepherd(8) and queue_conf(5), once more and without a process.
+// model implements sge_shepherd(8) and queue_conf(5) independently, without processes.
 func (l life) model() fate {
 	var f fate
 	// step runs one of the site's procedures; it returns whether it has
@@ -121,7 +121,7 @@ func (l life) model() fate {
 	return f
 }
 
-// build makes the job.
+// build creates the job.
 func (l life) build(t *testing.T, m mode) *testJob {
 	t.Helper()
 	j := newJob(t, m, "")
@@ -196,8 +196,7 @@ func (l life) compare(t *testing.T, j *testJob, want fate) {
 	}
 }
 
-// TestStepsEnd is the table of exit codes (queue_conf(5) and sge_shepherd(8)),
-// written out.
+// TestStepsEnd checks the table of exit codes (queue_conf(5) and sge_shepherd(8)).
 func TestStepsEnd(t *testing.T) {
 	all := []string{"prolog", "pe_start", "job", "pe_stop", "epilog"}
 	afterProlog := []string{"prolog", "epilog"}
@@ -257,8 +256,8 @@ func TestStepsEnd(t *testing.T) {
 	}
 }
 
-// TestProceduresOfOthersEnd: only the site can send a signal to a procedure of another user
-// than the owner of the job, so that it is held against the queue.
+// TestProceduresOfOthersEnd checks that a signal to a procedure that runs as a user other than the
+// owner of the job is attributed to the queue: only the site can send it.
 func TestProceduresOfOthersEnd(t *testing.T) {
 	needRoot(t)
 	codes := map[string]job.Failed{"prolog": 8, "pe_start": 10, "pe_stop": 13, "epilog": 15}
@@ -304,8 +303,8 @@ func TestForbiddenExitCodes(t *testing.T) {
 	}
 }
 
-// TestAnyLife is the table for all its combinations: the order of steps and the
-// verdicts follow the model, whatever the five of them do.
+// TestAnyLife checks random combinations: the order of steps and the results agree with the model,
+// whatever the five steps do.
 func TestAnyLife(t *testing.T) {
 	outcomes := []outcome{zero, zero, zero, zero, absent, exits(1), exits(2), exits(99), exits(100), exits(255), dies("KILL"), dies("TERM"), missing, noExec}
 	rapid.Check(t, func(r *rapid.T) {
@@ -330,14 +329,14 @@ func TestAnyLife(t *testing.T) {
 	})
 }
 
-// TestJobExitStat tells the procedures after the job how it ended.
+// TestJobExitStat checks that the procedures after the job get its exit status.
 func TestJobExitStat(t *testing.T) {
 	for o, want := range map[outcome]string{zero: "0", exits(7): "7", exits(99): "99", dies("SEGV"): "139", missing: "unset"} {
 		t.Run(string(o), func(t *testing.T) {
 			t.Parallel()
 			l := life{outcomes: map[string]outcome{"prolog": zero, "pe_start": zero, "job": o, "pe_stop": zero, "epilog": zero}, parallel: true}
 			j := l.build(t, best())
-			// One that the user has made up.
+			// A value chosen by the user.
 			j.setenv("SGE_JOBEXIT_STAT=made up")
 			show := func(name string) string {
 				return j.script(name, "echo "+name+" ${SGE_JOBEXIT_STAT-unset} >>"+j.log)
@@ -355,7 +354,7 @@ func TestJobExitStat(t *testing.T) {
 	}
 }
 
-// TestUsers is who runs what.
+// TestUsers checks the user of each step.
 func TestUsers(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "echo job $(id -u) $(id -G) >>$LOG")

@@ -17,10 +17,10 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// sayBoth is a step that says its name to both of its outputs.
+// sayBoth returns a step that writes its name to both of its outputs.
 func sayBoth(name string) string { return "echo " + name + " out; echo " + name + " err >&2" }
 
-// TestOutputFiles is which lines go to which file below the working directory.
+// TestOutputFiles checks which lines go to which file below the working directory.
 func TestOutputFiles(t *testing.T) {
 	job1 := map[string]string{"name.oID": "prolog out,job out,epilog out", "name.eID": "prolog err,job err,epilog err"}
 	for name, c := range map[string]struct {
@@ -149,8 +149,8 @@ func TestOutputFiles(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBe is what the job has asked for and cannot have: always
-// the job's error, whichever step meets it first.
+// TestFilesThatCannotBe checks files that a job requests and that cannot be opened: this is always
+// the job's error, whichever step notices it first.
 func TestFilesThatCannotBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(j *testJob)
@@ -228,7 +228,7 @@ func TestFilesThatCannotBe(t *testing.T) {
 	}
 }
 
-// readOnly makes a directory that the owner of the job may not write to.
+// readOnly creates a directory that the owner of the job may not write to.
 func (j *testJob) readOnly(name string) string {
 	path := j.top + "/" + name
 	j.check(os.Mkdir(path, 0o555))
@@ -290,7 +290,7 @@ func TestOutputIsAppended(t *testing.T) {
 	}
 }
 
-// TestStreamVariables are the paths as the steps are told them.
+// TestStreamVariables checks the variables with the paths of the streams.
 func TestStreamVariables(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(d *job.Description, work string)
@@ -322,8 +322,8 @@ func TestStreamVariables(t *testing.T) {
 	}
 }
 
-// TestFifoWithoutReader is a job that waits for its output file, in the kernel
-// and before its program has been executed. It can be ended all the same.
+// TestFifoWithoutReader uses a job that blocks in the kernel on its output file before its program
+// is executed. It can still be killed.
 func TestFifoWithoutReader(t *testing.T) {
 	for name, end := range map[string]func(j *testJob){
 		"by a request":                     func(j *testJob) { j.signal(unix.SIGTSTP) },
@@ -401,7 +401,7 @@ func TestFifoWithoutReader(t *testing.T) {
 	})
 }
 
-// TestInheritedStreams are those of a job in the foreground.
+// TestInheritedStreams checks the streams of a job in the foreground.
 func TestInheritedStreams(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), "cat; echo job; echo job >&2; echo $SGE_STDOUT_PATH")

@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// reserved are all names by which Grid Engine tells jobs and procedures something:
+// reserved lists all names of variables that Grid Engine sets for jobs and procedures:
 // sge_submit(1), sge_pe(5), sge_ckpt(1), queue_conf(5), sge_intro(1) and the code of 8.1.9.
 var reserved = []string{
 	"ARC", "COD_CKPT_ENV", "COD_ROOT", "CODINE_ROOT", "DISPLAY", "ENVIRONMENT", "GRD_ROOT", "HOME", "HOSTNAME", "JOB_ID",
@@ -30,16 +30,16 @@ var reserved = []string{
 	"SGE_TASK_FIRST", "SGE_TASK_ID", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE", "SHELL", "TERM", "TMP", "TMPDIR", "TZ", "USER",
 }
 
-// ofTheUser are those of reserved that the owner's own procedures have as the job has them:
-// they say where the submission came from, or what the user's session is like.
+// ofTheUser lists the names in reserved whose values the owner's own procedures get from the job:
+// they describe the place of the submission, or the user's session.
 var ofTheUser = []string{
 	"COD_CKPT_ENV", "COD_ROOT", "CODINE_ROOT", "DISPLAY", "GRD_ROOT", "HOME", "LOGNAME", "PWD", "QRSH_COMMAND", "QRSH_PORT", "QRSH_WRAPPER",
 	"SGE_COMPRESSED_CORE", "SGE_DEBUG_LEVEL", "SGE_EXECD_PIDFILE", "SGE_HGR_gpu", "SGE_JOB_TASK_ID", "SGE_O_HOME", "SGE_O_HOST", "SGE_O_LOGNAME",
 	"SGE_O_MAIL", "SGE_O_PATH", "SGE_O_SHELL", "SGE_O_TZ", "SGE_O_WORKDIR", "SHELL", "TERM", "TMP", "TMPDIR", "USER",
 }
 
-// dumper makes a procedure that notes its arguments and its environment in a file named by
-// the first argument, and returns its path and the directory of the files.
+// dumper creates a procedure that writes its arguments and its environment to a file named by the
+// first argument. It returns the command and the directory of the files.
 func (j *testJob) dumper() (command, dir string) {
 	j.t.Helper()
 	dir = j.top + "/seen"
@@ -66,10 +66,10 @@ func environmentOf(list []string) map[string]string {
 	return vars
 }
 
-// TestTrustedVariables has a job give every name of Grid Engine a value of its own. Under
-// our daemon, which records what it set, and under a real one, in whose environment file
-// everything may be the user's, no procedure of another user gets such a value under the
-// name, and no procedure at all where it says what the job is and where.
+// TestTrustedVariables gives every variable of Grid Engine a value of the job's choice. Under this
+// project's daemon, which records the variables that it sets, and under sge_execd, whose
+// environment file may be entirely the user's, no procedure of another user gets such a value under
+// its name. No procedure at all gets it for variables that identify the job and its place.
 func TestTrustedVariables(t *testing.T) {
 	needRoot(t)
 	kinds := map[string]func(d *job.Description){
@@ -263,7 +263,7 @@ func TestOriginalShepherdIsNotTheUsers(t *testing.T) {
 	j.noArguments = true
 	planted := j.work + "/bin"
 	j.check(os.Mkdir(planted, 0o755))
-	// The link is the user's, and what it leads to is root's.
+	// The link belongs to the user, and its target to root.
 	j.check(os.Symlink(j.script("evil", "id -u >>"+j.log), planted+"/sge_shepherd"))
 	j.d.Command.File = "QRSH"
 	j.d.Interactive = &job.Interactive{MasterHost: "node1", ControlPort: "node1:1", Daemon: "builtin"}
@@ -280,10 +280,10 @@ func TestOriginalShepherdIsNotTheUsers(t *testing.T) {
 	j.expectError("was not found")
 }
 
-// TestEditedEnvironment has procedures edit the file environment of the job directory, as
-// sites do to set CUDA_VISIBLE_DEVICES. What they write counts from the next step on, for the
-// job and under its own name for what runs as the job's owner; for no procedure of another
-// user it is a word of the daemon.
+// TestEditedEnvironment makes procedures edit the file environment of the job directory, as sites
+// do to set CUDA_VISIBLE_DEVICES. The changes apply from the next step on, for the job and, under
+// their own names, for procedures that run as the job's owner. Procedures of other users do not
+// trust them.
 func TestEditedEnvironment(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "")
@@ -331,8 +331,8 @@ esac; `+dump+` $1; [ $1 != pe_stop ] || exit 3`)
 	})
 }
 
-// TestEnvironmentIsNotTheUsers: neither a procedure of the owner nor the job can write there.
-// One that is gone is held against whom removed it.
+// TestEnvironmentIsNotTheUsers checks that neither a procedure of the owner nor the job can write
+// to the file. If the file is missing, the failure is attributed to the procedure that removed it.
 func TestEnvironmentIsNotTheUsers(t *testing.T) {
 	needRoot(t)
 	for _, m := range []mode{asRoot, asAdmin} {
@@ -363,7 +363,7 @@ func TestEnvironmentIsNotTheUsers(t *testing.T) {
 	}
 }
 
-// TestEditedConfig: the description of a job is read once.
+// TestEditedConfig checks that the description of a job is read only once.
 func TestEditedConfig(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := newJob(t, m, "pwd >>$LOG")

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestUntrustedProcedures: what runs as another user than the owner of the job cannot be changed
-// or chosen by anybody else than root and that user.
+// TestUntrustedProcedures checks that a program that runs as a user other than the owner of the job
+// cannot be changed or chosen by anyone except root and that user.
 func TestUntrustedProcedures(t *testing.T) {
 	for name, c := range map[string]struct {
 		// arrange puts the program, which is root's at first, where the case has it, and
@@ -115,8 +115,8 @@ func TestUntrustedProcedures(t *testing.T) {
 	}
 }
 
-// TestAdminUserOwnsProcedures: under a real sge_execd programs of the cell's admin user are trusted
-// as with the original.
+// TestAdminUserOwnsProcedures checks that, under sge_execd, programs of the cell's admin user are
+// trusted as with the original.
 func TestAdminUserOwnsProcedures(t *testing.T) {
 	for owner, want := range map[int]job.Failed{admin: 0, bob: job.FailedProlog} {
 		needRoot(t)

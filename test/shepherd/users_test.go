@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// usersFrom has the shepherd ask a script for users and groups that no file has.
+// usersFrom makes a script answer the shepherd's requests for users and groups that are in no file.
 func (j *testJob) usersFrom(script string) {
 	j.t.Helper()
 	const getent = "/usr/bin/getent" // to put something else in its place
@@ -32,8 +32,8 @@ func (j *testJob) usersFrom(script string) {
 	}
 }
 
-// TestUserDatabaseHangs: what it does not say is not waited for longer than userdb does; nothing
-// runs with less than all groups of its user, and what a job has done stays done.
+// TestUserDatabaseHangs checks that the shepherd waits for the database no longer than userdb does,
+// that no program runs without all groups of its user, and that a finished job's result is kept.
 func TestUserDatabaseHangs(t *testing.T) {
 	for name, c := range map[string]struct {
 		getent string // what it says of alice's groups, or of the user far

@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// await waits until a condition holds that nobody can tell of.
+// await polls until a condition holds for which there is no event.
 func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	end := time.Now().Add(deadline)
@@ -41,8 +41,8 @@ func (j *testJob) fifo(name string) *fifo {
 	j.t.Helper()
 	path := j.top + "/" + name
 	j.check(errors.Join(unix.Mkfifo(path, 0o666), os.Chmod(path, 0o666)))
-	// For writing, too, so that neither side waits for the other to open it,
-	// and a writer that comes later is not told that there is no reader.
+	// Also for writing, so that neither side waits for the other to open it, and a later writer
+	// gets no error because of a missing reader.
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	j.check(err)
 	j.t.Cleanup(func() { _ = f.Close() })
@@ -91,8 +91,8 @@ func (j *testJob) signal(sig syscall.Signal) {
 	j.check(unix.Kill(j.cmd.Process.Pid, sig))
 }
 
-// order sends the signal that the file signal tells, as execd does, and waits
-// until the shepherd has read it: the file tells of the last one only.
+// order sends the signal that stands for the number in the file signal, as execd does, and waits
+// until the shepherd has read the file, which holds only the last number.
 func (j *testJob) order(sig syscall.Signal) {
 	j.t.Helper()
 	text := "asked to deliver signal " + job.SignalName(sig) + "\n"
@@ -118,7 +118,7 @@ func (j *testJob) traced(text string) {
 	await(j.t, "the trace to say "+strconv.Quote(text), func() bool { return strings.Contains(j.file("trace"), text) })
 }
 
-// processes are all living processes with the job's number in their environment.
+// processes returns all running processes with the job's number in their environment.
 func (j *testJob) processes() []int {
 	want := []byte("\x00JOB_ID=" + strconv.Itoa(j.d.ID.Job) + "\x00")
 	var list []int
@@ -142,7 +142,7 @@ func allProcesses() []int {
 	return list
 }
 
-// status is a field of /proc/PID/status; empty for a process that is gone.
+// status returns a field of /proc/PID/status; empty if there is no such process.
 func status(pid int, field string) string {
 	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	for line := range strings.Lines(string(b)) {
@@ -153,7 +153,7 @@ func status(pid int, field string) string {
 	return ""
 }
 
-// alive reports whether a process runs, or sleeps, or is stopped: zombies do not.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	s := status(pid, "State")
 	return s != "" && s[0] != 'Z' && s[0] != 'X'

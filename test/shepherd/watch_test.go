@@ -23,8 +23,8 @@ import (
 	"github.com/execd-project/execd/quantity"
 )
 
-// means is what holds a job to its limits: the shepherd with nothing but /proc, or
-// with a control group that was made for the job.
+// means is how a job's limits are enforced: by the shepherd with /proc only, or with a control
+// group that was created for the job.
 type means int
 
 const (
@@ -34,7 +34,7 @@ const (
 
 var allMeans = map[string]means{"without a group": byProc, "with a group": byGroup}
 
-// groups makes the groups of all tests.
+// groups creates the control groups of all tests.
 var groups struct {
 	sync.Mutex
 	*cgroup.Manager
@@ -50,7 +50,7 @@ func closeGroups() {
 	groups.Close()
 }
 
-// hold prepares a job to be held to its limits.
+// hold prepares a job for the enforcement of its limits.
 func (j *testJob) hold(m means) {
 	j.t.Helper()
 	if m == byProc {
@@ -91,7 +91,7 @@ func (j *testJob) hold(m means) {
 	j.group = made.Paths()
 }
 
-// usesMore makes a job of a payload.
+// usesMore creates a job that runs a payload.
 func usesMore(t *testing.T, m means, payload string, limit func(l *job.Limits)) *testJob {
 	t.Helper()
 	j := newJob(t, best(), "")
@@ -109,8 +109,8 @@ func hard(r job.Resource, v uint64) func(l *job.Limits) {
 	return func(l *job.Limits) { l[r] = job.Limit{Soft: quantity.Infinity, Hard: v} }
 }
 
-// TestWholeJobLimits: whatever a job does with its processes, its limits are those
-// of all of them together, and it is told from others which limit it was.
+// TestWholeJobLimits checks that a limit applies to all processes of a job together, and that the
+// result names the limit.
 func TestWholeJobLimits(t *testing.T) {
 	const mib = 1 << 20
 	for name, c := range map[string]struct {
@@ -120,7 +120,7 @@ func TestWholeJobLimits(t *testing.T) {
 		value   float64
 	}{
 		"h_cpu, four processes": {"burn 4", hard(job.CPU, 2), "h_cpu", 2},
-		// The original's daemon looks once a second and does not see these.
+		// The original's daemon checks once a second and misses these.
 		"h_cpu, processes that live 10 ms": {"spawn 2 10", hard(job.CPU, 2), "h_cpu", 2},
 		"h_vmem, four processes":           {"hold 4 80", hard(job.Vmem, 200*mib), "h_vmem", 200 * mib},
 		"h_vmem, all at once":              {"hold 8 190", hard(job.Vmem, 200*mib), "h_vmem", 200 * mib},
@@ -148,7 +148,7 @@ func TestWholeJobLimits(t *testing.T) {
 					t.Errorf("ended at %v s of CPU time, having used %v s, of %v s", u.Limit.Measured, u.CPU, c.value)
 				}
 				if j.group != nil && c.name != "h_cpu" && j.group.VmemLimit+j.group.RSSLimit > 0 && float64(u.MaxVmem) > c.value+4*mib {
-					// The program itself is charged to whoever has read it first.
+					// The kernel charges the pages of the program to the group that read it first.
 					t.Errorf("it had %d bytes where the kernel allows %v", u.MaxVmem, c.value)
 				}
 			})
@@ -169,7 +169,7 @@ func TestMemoryLimitHasTheNameOfItsRequest(t *testing.T) {
 	}
 }
 
-// TestSharedMemoryCountsOnce: six processes that share 100 MiB do not have 600.
+// TestSharedMemoryCountsOnce checks that six processes that share 100 MiB do not count as 600 MiB.
 func TestSharedMemoryCountsOnce(t *testing.T) {
 	for by, m := range allMeans {
 		t.Run(by, func(t *testing.T) {
@@ -251,8 +251,7 @@ fill(2)'`)
 	})
 }
 
-// TestNothingOutlivesItsKill: however the job multiplies, at its end nothing of it
-// is left.
+// TestNothingOutlivesItsKill checks that no process of a job survives, however it forks.
 func TestNothingOutlivesItsKill(t *testing.T) {
 	for name, payload := range map[string]string{
 		"200 processes in sessions of their own": "tree 200",
@@ -282,8 +281,8 @@ func TestNothingOutlivesItsKill(t *testing.T) {
 	}
 }
 
-// TestStalledShepherd: a job that had ended in time is not blamed when its shepherd
-// sees it too late.
+// TestStalledShepherd checks that a job that finished in time is not reported as over its limit if
+// its shepherd notices the end too late.
 func TestStalledShepherd(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), "read x <$GO; exit 5")
@@ -306,8 +305,8 @@ func TestStalledShepherd(t *testing.T) {
 	j.expectUsage(5, 0)
 }
 
-// TestFence: a job that uses more than h_cpu while its shepherd stands still is ended by the
-// kernel, as a whole or one process of it, and the limit is told all the same.
+// TestFence checks that the kernel kills a job that exceeds h_cpu while its shepherd is stopped,
+// either the whole job or one process, and that the result still names the limit.
 func TestFence(t *testing.T) {
 	const burn = "while :; do :; done"
 	for name, script := range map[string]string{
@@ -332,8 +331,8 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// TestSuspendedByTheFreezer: a process of a suspended job that another one of the
-// job would wake stands still all the same.
+// TestSuspendedByTheFreezer checks that a process of a suspended job stays frozen even if another
+// process of the job sends it SIGCONT.
 func TestSuspendedByTheFreezer(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), `
@@ -374,7 +373,7 @@ func TestSuspendedByTheFreezer(t *testing.T) {
 	j.nothingLeft()
 }
 
-// TestUsageOfTheEnded: what processes used counts, however short they lived.
+// TestUsageOfTheEnded checks that the usage of processes counts even if they were short-lived.
 func TestUsageOfTheEnded(t *testing.T) {
 	for by, m := range allMeans {
 		t.Run(by, func(t *testing.T) {
@@ -405,7 +404,7 @@ func TestUsageOfTheEnded(t *testing.T) {
 	}
 }
 
-// TestGroupThatIsGone: a job whose group cannot be used does not run without it.
+// TestGroupThatIsGone checks that a job whose group cannot be used does not run without it.
 func TestGroupThatIsGone(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), "exit 0")
@@ -422,8 +421,8 @@ func TestGroupThatIsGone(t *testing.T) {
 	}
 }
 
-// TestLimitThroughTerminateMethod: a job over h_cpu ends as the administrator wants,
-// and if that does not help, all the same.
+// TestLimitThroughTerminateMethod checks that a job over h_cpu gets the terminate method, and is
+// killed if that does not help.
 func TestLimitThroughTerminateMethod(t *testing.T) {
 	const burn = `
 		trap 'echo told >>$LOG; %s' USR1 USR2

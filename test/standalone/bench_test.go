@@ -17,14 +17,15 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// bothWays are a host with a daemon of one process, and one with a daemon of two. Benchmarks measure them in turns.
+// bothWays returns a host with a daemon of one process, and one with a daemon of two. Benchmarks
+// measure them in turns.
 func bothWays(b *testing.B, slots int) map[string]*machine {
 	b.Helper()
 	return map[string]*machine{"": newMachine(b, slots), "-front": newFront(b, slots)}
 }
 
-// BenchmarkFirstInstruction takes the time from the call of qsub to the first line of the
-// job (docs/performance.md).
+// BenchmarkFirstInstruction measures the time from the call of qsub to the first line of the job
+// (docs/performance.md).
 func BenchmarkFirstInstruction(b *testing.B) {
 	u := someUsers(b, 1)[0]
 	machines, times := bothWays(b, 4), map[string][]float64{}
@@ -52,9 +53,9 @@ func BenchmarkFirstInstruction(b *testing.B) {
 	}
 }
 
-// BenchmarkShortJobs is from the moment at which 500 tasks, or jobs, may start to the record
-// of the last end, and the processor time of each: of a daemon of one process, and of all that it has
-// started (docs/performance.md).
+// BenchmarkShortJobs measures the time from the moment at which 500 tasks, or jobs, may start until
+// the record of the last end, and the CPU time per job: of a daemon of one process, and of all its
+// children (docs/performance.md).
 func BenchmarkShortJobs(b *testing.B) {
 	u := someUsers(b, 1)[0]
 	machines := bothWays(b, 512)
@@ -105,7 +106,7 @@ func BenchmarkShortJobs(b *testing.B) {
 	}
 }
 
-// recorded is the number of accounting records.
+// recorded returns the number of accounting records.
 func (m *machine) recorded() int {
 	m.Helper()
 	text, err := os.ReadFile(filepath.Join(m.place(), "accounting"))
@@ -120,7 +121,7 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// used is the processor time of the daemon, and that of all that it has waited for, in
+// used returns the CPU time of the daemon, and that of all children that it has waited for, in
 // milliseconds (proc_pid_stat(5)).
 func (m *machine) used() (daemon, children float64) {
 	m.Helper()
@@ -134,10 +135,10 @@ func (m *machine) used() (daemon, children float64) {
 	return tick * float64(number(m, fields[0])+number(m, fields[1])), tick * float64(number(m, fields[2])+number(m, fields[3]))
 }
 
-// BenchmarkPendingJobs has 100,000 single jobs wait, each with a name and an argument of its
-// own, a script, and the environment of a login: how many are taken in a second by eight
-// clients, what the daemon has of the memory then and when it has come to rest, how long qstat takes,
-// and what a job then waits for its start that may run (docs/performance.md).
+// BenchmarkPendingJobs submits 100,000 single jobs that stay pending, each with its own name and
+// argument, a script, and the environment of a login. It measures the submissions per second with
+// eight clients, the memory of the daemon at once and when it is idle, the duration of qstat, and
+// the delay of a job that may start (docs/performance.md).
 func BenchmarkPendingJobs(b *testing.B) {
 	const jobs, clients = 100000, 8
 	m := newMachine(b, 4)
@@ -175,7 +176,7 @@ func BenchmarkPendingJobs(b *testing.B) {
 		b.ReportMetric(m.timed(func() {
 			m.as(u, "qsub", "-q", "fast.q", "-sync", "y", "-wd", "/", "-o", "/dev/null", "-j", "y", "-b", "y", "/bin/true")
 		}), "qsub-sync-ms")
-		const rest = 30 * time.Second // the daemon gives back what it does not use when it was quiet for ten seconds
+		const rest = 30 * time.Second // the daemon returns unused memory after ten idle seconds
 		<-time.After(rest)
 		for what, field := range map[string]string{"MB": "Pss", "MB-anonymous": "Pss_Anon"} {
 			b.ReportMetric(m.memory(field), what)
@@ -189,7 +190,7 @@ func (m *machine) timed(do func()) float64 {
 	return float64(time.Since(began).Microseconds()) / 1e3
 }
 
-// memory is what the daemon has, in MB of a million bytes (proc_pid_smaps(5)).
+// memory returns the memory of the daemon, in MB of a million bytes (proc_pid_smaps(5)).
 func (m *machine) memory(field string) float64 {
 	m.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", m.daemon.Pid()))

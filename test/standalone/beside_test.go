@@ -18,16 +18,16 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// language is what is typed into a batch system.
+// language holds the commands of a batch system.
 type language struct {
 	job, tasks, script string // submit a short job, an array of %d of them, the script at %s; the last prints its number
 	list, listAll      string // the last prints nothing where there are no jobs
-	remove             string // all jobs of who types it
-	close, open        string // nothing starts meanwhile
+	remove             string // all jobs of the user
+	close, open        string // no job starts in between
 	number             string // of a job, in its environment
 }
 
-// gridEngine is that of Grid Engine and of execd.
+// gridEngine holds the commands of Grid Engine and execd.
 var gridEngine = language{
 	job: short + what, tasks: short + "-t 1-%d " + what, script: short + "-terse %s",
 	list: "qstat", listAll: "qstat -u '*'",
@@ -41,15 +41,15 @@ const (
 	what  = "-b y -shell n /bin/true > /dev/null"
 )
 
-// system is a batch system to which the same is typed.
+// system is a batch system that runs the same benchmark.
 type system struct {
 	testing.TB
 	language
 	name       string
-	user, root func(script string) (string, error) // has a shell run it
+	user, root func(script string) (string, error) // make a shell run it
 	accounting string                              // the file
-	inside     string                              // a directory in which jobs may write, as they see it
-	here       string                              // as we do
+	inside     string                              // a directory to which jobs may write, with its path for jobs
+	here       string                              // with its path for the test
 }
 
 func (s *system) as(run func(string) (string, error), script string) string {
@@ -95,7 +95,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return stdout.String(), nil
 }
 
-// original is a real Grid Engine, which schedules as fast as it can be told to.
+// original is a real Grid Engine, with the fastest scheduling that it supports.
 func original(b *testing.B) *system {
 	c := gridengine.Start(b, gridengine.Config{Conf: map[string]string{"max_aj_tasks": "100000"}})
 	err := c.AddQueues(gridengine.Queue{Name: "all.q", Attributes: map[string]string{
@@ -107,7 +107,7 @@ func original(b *testing.B) *system {
 	return inside(c, system{TB: b, language: gridEngine, name: "Grid Engine", accounting: c.AccountingFile()})
 }
 
-// inside has who uses a system be in the namespaces of a cell.
+// inside runs the commands of a system in the namespaces of a cell.
 func inside(c *gridengine.Cell, s system) *system {
 	shell := func(run func(...string) (string, error)) func(string) (string, error) {
 		return func(script string) (string, error) { return run("/bin/sh", "-c", script) }
@@ -138,7 +138,7 @@ func (s *system) empty() {
 	s.until("all have left", func() bool { return s.as(s.root, s.listAll) == "" })
 }
 
-// first is how long it takes from the call of qsub to the first line of a job.
+// first returns the time from the call of qsub to the first line of a job.
 func (s *system) first() float64 {
 	job := filepath.Join(s.inside, "time.sh")
 	if err := os.WriteFile(filepath.Join(s.here, "time.sh"), []byte("#!/bin/sh\ndate +%s%N > "+s.inside+"/$"+s.number+"\n"), 0o644); err != nil {
@@ -162,7 +162,7 @@ func (s *system) first() float64 {
 	return float64(first-began) / 1e6
 }
 
-// ends is how many jobs a second end that wait in a queue, from the moment at which they may
+// ends returns the number of pending jobs that finish per second, from the moment at which they may
 // start.
 func (s *system) ends(jobs int, submit string) float64 {
 	s.as(s.root, s.close)
@@ -175,7 +175,7 @@ func (s *system) ends(jobs int, submit string) float64 {
 	return rate
 }
 
-// submits is how many submissions there are in a second.
+// submits returns the number of submissions per second.
 func (s *system) submits(jobs int, submit string) float64 {
 	s.as(s.root, s.close)
 	began := time.Now()
@@ -185,14 +185,14 @@ func (s *system) submits(jobs int, submit string) float64 {
 	return rate
 }
 
-// clear takes away what waits.
+// clear deletes the pending jobs.
 func (s *system) clear() {
 	s.as(s.user, s.remove)
 	s.empty()
 	s.as(s.root, s.open)
 }
 
-// array is how long a command takes beside an array of 100,000 tasks that waits.
+// array returns the duration of a command while an array of 100,000 tasks is pending.
 func (s *system) array(command func() float64) float64 {
 	s.as(s.root, s.close)
 	defer s.clear()
@@ -205,10 +205,10 @@ func (s *system) takes(script string) float64 {
 	return float64(time.Since(began).Microseconds()) / 1e3
 }
 
-// measures are what is taken of each of them.
+// measures are the values measured for each system.
 var measures = []struct {
 	name string
-	more bool // is better
+	more bool // a larger value is better
 	take func(*system) float64
 }{
 	{"from the command to the first instruction, ms", false, (*system).first},
@@ -232,9 +232,9 @@ func (s *system) each(jobs, together int) string {
 	return fmt.Sprintf("seq %d | xargs -P %d -I N sh -c '%s'", jobs, together, s.job)
 }
 
-// BenchmarkBeside types the same into execd standalone, into a real Grid Engine and, where it
-// is installed, into Slurm, on the same host, in turns, and prints the medians and by how
-// much ours is better (docs/performance.md).
+// BenchmarkBeside runs the same commands with execd standalone, with a real Grid Engine and, if it
+// is installed, with Slurm, on the same host in turns. It prints the medians and their ratios
+// (docs/performance.md).
 func BenchmarkBeside(b *testing.B) {
 	systems := []*system{ours(b), original(b)}
 	if s := slurm(b); s != nil {

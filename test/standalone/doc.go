@@ -1,3 +1,3 @@
-// Package standalone tests execd standalone as users meet it: the daemon and the commands
-// are processes, and what is looked at is what they print and leave behind.
+// Package standalone tests execd standalone from the user's point of view: it runs the daemon and
+// the commands as processes, and checks their output and files.
 package standalone

@@ -94,7 +94,7 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// begun is what a daemon says that cannot begin, and its exit status.
+// begun returns the output and exit status of a daemon that cannot start.
 func (m *machine) begun(args ...string) (string, int) {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -170,7 +170,7 @@ func TestDaemonThatCannotBegin(t *testing.T) {
 	m.args = nil
 }
 
-// everybodys is a directory without the sticky bit.
+// everybodys returns a directory without the sticky bit that everybody may write to.
 func (m *machine) everybodys() string {
 	path := filepath.Join(m.dir, "everybodys")
 	if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, 0o777)); err != nil { //nolint:gosec // that is the point

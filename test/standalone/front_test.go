@@ -16,10 +16,10 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// frontUser is the user of fronts, which runs no jobs.
+// frontUser is the user of fronts, who runs no jobs.
 const frontUser = "backup"
 
-// newFront makes a host whose daemon is two processes.
+// newFront creates a host whose daemon consists of two processes.
 func newFront(t testing.TB, slots int) *machine {
 	t.Helper()
 	testenv.Require(t, testenv.Root)
@@ -65,7 +65,7 @@ func status(t testing.TB, pid int, name string) string {
 	return ""
 }
 
-// records are the accounting records of a job.
+// records returns the accounting records of a job.
 func (m *machine) records(job string) (list []string) {
 	for _, line := range lines(m, filepath.Join(m.place(), "accounting")) {
 		if fields := strings.Split(line, ":"); len(fields) > 12 && fields[5] == job {
@@ -75,7 +75,7 @@ func (m *machine) records(job string) (list []string) {
 	return list
 }
 
-// refusedNothing reports what the launcher has refused.
+// refusedNothing checks that the launcher has refused nothing.
 func (m *machine) refusedNothing() {
 	m.Helper()
 	if list := lines(m, filepath.Join(m.dir, "spool", "launcher-audit")); len(list) > 0 {
@@ -326,7 +326,7 @@ func TestSoakFrontKilledAtEachPoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, match := range regexp.MustCompile(`failpoint\.At\("([a-z-]+)"\)`).FindAllStringSubmatch(string(text), -1) {
-				if match[1] != "agent-signal-noted" { // nobody sends this job a signal
+				if match[1] != "agent-signal-noted" { // no signal is sent to this job
 					points = append(points, match[1])
 				}
 			}

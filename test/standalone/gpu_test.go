@@ -13,13 +13,13 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// twoNVIDIA are GPUs of a host, in the order of their numbers.
+// twoNVIDIA lists GPUs of a host, in the order of their numbers.
 var twoNVIDIA = []testenv.GPU{
 	{Vendor: "nvidia", Address: "0000:41:00.0", Model: "NVIDIA H100 80GB HBM3", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000001", Minor: 0},
 	{Vendor: "nvidia", Address: "0000:61:00.0", Model: "NVIDIA A40", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000002", Minor: 1},
 }
 
-// withGPUs is a host on which a daemon that has no configuration of its own finds GPUs.
+// withGPUs returns a host on which a daemon without a configuration of its own finds GPUs.
 func withGPUs(t *testing.T, gpus ...testenv.GPU) *machine {
 	t.Helper()
 	m := newMachine(t, 4)
@@ -33,7 +33,7 @@ func withGPUs(t *testing.T, gpus ...testenv.GPU) *machine {
 
 func (m *machine) gpuRoot() string { return filepath.Join(m.dir, "gpus") }
 
-// variables are what a job has seen of its GPUs.
+// variables matches the variables of a job about its GPUs.
 var variables = regexp.MustCompile(`(?m)^(SGE_HGR|CUDA|NVIDIA|ROCR|HIP|ZE)_?[A-Z_]*=.*$|^SGE_HGR_[a-z_]*=.*$`)
 
 func seen(text string) []string {
@@ -119,7 +119,7 @@ func TestGPU(t *testing.T) {
 	}
 }
 
-// submitted is the number of a job that qsub -terse has submitted.
+// submitted returns the number of a job submitted by qsub -terse.
 func (m *machine) submitted(r result) string {
 	m.Helper()
 	if r.status != 0 {

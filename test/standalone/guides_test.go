@@ -18,15 +18,15 @@ import (
 	"github.com/execd-project/execd/test/docs"
 )
 
-// typist is a shell that somebody types the guides into.
+// typist is a shell that runs the commands of the guides.
 type typist struct {
 	testing.TB
 	home string
 	in   io.Writer
-	said testenv.Transcript // of the shell and all that it starts
+	said testenv.Transcript // output of the shell and all its children
 }
 
-// What command lines of the guides print. A line is known by a part of it.
+// The output of command lines in the guides. A line is identified by a part of it.
 var printed = map[string][]struct{ line, pattern string }{
 	"README.md": {
 		{"-sync y", `Job 1 exited with exit code 0\.`},
@@ -81,7 +81,7 @@ var printed = map[string][]struct{ line, pattern string }{
 	},
 }
 
-// TestGuides types the commands of the README and the guides, as they are, as an ordinary user.
+// TestGuides runs the commands of the README and the guides unchanged, as an ordinary user.
 func TestGuides(t *testing.T) {
 	for _, page := range docs.Guides {
 		t.Run(page, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// patience is when a test gives up: what takes a second may take half a minute where other
-// tests run at the same time.
+// patience is the timeout of a test: an operation of one second may take half a minute while other
+// tests run.
 const patience = 3 * time.Minute
 
 // programs are the executables, built once.
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built returns a directory with execd, the supervisor, and links that are called like
-// Grid Engine's commands.
+// built returns a directory with execd, the supervisor, and links with the names of Grid Engine's
+// commands.
 func built(t testing.TB) string {
 	t.Helper()
 	programs.Do(func() { programs.dir, programs.err = build() })
@@ -82,22 +82,22 @@ func build() (string, error) {
 	return dir, nil
 }
 
-// hostName is what the daemon calls its host.
+// hostName is the daemon's name for its host.
 const hostName = "node1"
 
-// machine is a host with a daemon that may be killed and started again.
+// machine is a host with a daemon that can be killed and restarted.
 type machine struct {
 	testing.TB
 	bin, dir string
 	args     []string   // further options of the daemon
 	env      []string   // further variables of the daemon
-	owner    *user.User // who runs the daemon; nil for who runs the test
+	owner    *user.User // user of the daemon; nil for the user of the test
 	builtin  bool       // the daemon has no configuration directory
 
 	daemon testenv.Daemon
 }
 
-// newMachine makes a host with a queue; nothing runs on it yet.
+// newMachine creates a host with a queue, without a running daemon.
 func newMachine(t testing.TB, slots int) *machine {
 	t.Helper()
 	m := &machine{TB: t, bin: built(t), dir: t.TempDir()}
@@ -109,7 +109,7 @@ func newMachine(t testing.TB, slots int) *machine {
 	return m
 }
 
-// own has a user run the daemon.
+// own makes a user run the daemon.
 func (m *machine) own(u *user.User) {
 	m.Helper()
 	m.owner = u
@@ -129,13 +129,13 @@ func (m *machine) write(name, text string) {
 	testenv.WriteFile(m, filepath.Join(m.dir, name), text)
 }
 
-// open makes a directory in which everybody may write.
+// open creates a directory to which everybody may write.
 func (m *machine) open(name string) string {
 	m.Helper()
 	return testenv.Open(m, filepath.Join(m.dir, name))
 }
 
-// place is the directory of the daemon's own files.
+// place returns the directory of the daemon's own files.
 func (m *machine) place() string {
 	if slices.Contains(m.args, "--front-user") {
 		return filepath.Join(m.dir, "spool", "front")
@@ -161,7 +161,7 @@ func (m *machine) start() {
 	m.daemon.Start(m, cmd, filepath.Join(m.dir, "log"))
 }
 
-// end ends what there still is.
+// end stops the daemon and the remaining jobs.
 func (m *machine) end() {
 	daemon, gone := m.daemon.Process()
 	if daemon == nil {
@@ -178,7 +178,7 @@ func (m *machine) end() {
 	m.until("all jobs have left", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
 
-// tell shows what there is to see after a failure.
+// tell prints logs after a failure.
 func (m *machine) tell() {
 	if m.Failed() {
 		m.Logf("the jobs: %+v", m.root("qstat", "-u", "*"))
@@ -187,13 +187,13 @@ func (m *machine) tell() {
 	}
 }
 
-// result is what a command has said.
+// result is the output and exit status of a command.
 type result struct {
 	stdout, stderr string
 	status         int
 }
 
-// as types a command as a user.
+// as runs a command as a user.
 func (m *machine) as(u *user.User, name string, args ...string) result {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -216,7 +216,7 @@ func (m *machine) command(ctx context.Context, u *user.User, name string, args .
 	return cmd
 }
 
-// credential has a process run as a user; nil where that is who runs the test.
+// credential makes a process run as a user; nil for the user of the test.
 func credential(t testing.TB, u *user.User) *syscall.SysProcAttr {
 	uid := number(t, u.Uid)
 	if uid == os.Getuid() {
@@ -234,7 +234,7 @@ func number(t testing.TB, text string) int {
 	return n
 }
 
-// root types a command as who runs the test.
+// root runs a command as the user of the test.
 func (m *machine) root(name string, args ...string) result {
 	m.Helper()
 	u, err := user.Current()
@@ -244,7 +244,7 @@ func (m *machine) root(name string, args ...string) result {
 	return m.as(u, name, args...)
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func (m *machine) until(what string, is func() bool) {
 	m.Helper()
 	if !becomes(is, 50*time.Millisecond) {
@@ -252,8 +252,8 @@ func (m *machine) until(what string, is func() bool) {
 	}
 }
 
-// becomes waits until something is so, and looks again and again with a pause. It reports
-// whether it was in time.
+// becomes polls until a condition holds, with a pause in between. It reports whether the condition
+// held in time.
 func becomes(is func() bool, pause time.Duration) bool {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -291,8 +291,7 @@ func someUsers(t testing.TB, n int) []*user.User {
 	return list
 }
 
-// lines are those of a file; none where there is no such file, or where nothing has been
-// written to it yet.
+// lines returns the lines of a file; none if the file is missing or empty.
 func lines(t testing.TB, path string) []string {
 	t.Helper()
 	b, err := os.ReadFile(path)

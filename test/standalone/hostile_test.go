@@ -56,7 +56,7 @@ func TestManyWait(t *testing.T) {
 	}
 }
 
-// hostileEnv has this program be the client of a hostile user: see hostile.
+// hostileEnv makes this program act as the client of a hostile user: see hostile.
 const hostileEnv = "EXECD_TEST_HOSTILE"
 
 // hostile does to a socket what somebody may try, until its standard input ends. It says when
@@ -85,7 +85,7 @@ func hostile(what, socket string) {
 				}
 			}
 		},
-		// Long lists that nobody reads.
+		// Requests for long lists whose answers are never read.
 		"deafness": func(c net.Conn) {
 			for {
 				if _, err := io.WriteString(c, text); err != nil {
@@ -202,7 +202,7 @@ func (m *machine) attack(t *testing.T, u *user.User, program, what string) func(
 	}
 }
 
-// peak is what the daemon has had of memory at most, in MiB.
+// peak returns the daemon's peak memory, in MiB.
 func (m *machine) peak(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.daemon.Pid()))

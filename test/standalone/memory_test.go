@@ -61,7 +61,7 @@ func TestMemoryPool(t *testing.T) {
 	}
 }
 
-// field is a value of a record that qacct prints.
+// field returns a field of a record in the output of qacct.
 func field(text, name string) string {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
@@ -71,8 +71,8 @@ func field(text, name string) string {
 	return ""
 }
 
-// atMost reports whether an amount of memory, such as 41.5MB, is at most so many MB, and some for what
-// maxvmem has besides: the pages of programs, which other jobs may have read first.
+// atMost reports whether an amount of memory, such as 41.5MB, is at most mb, plus an allowance for
+// memory that maxvmem also includes: the pages of programs, which other jobs may have read first.
 func atMost(text string, mb float64) bool {
 	number, ok := strings.CutSuffix(text, "MB")
 	v, err := strconv.ParseFloat(number, 64)

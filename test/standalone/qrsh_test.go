@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// session is a qrsh that runs.
+// session is a running qrsh.
 type session struct {
 	*machine
 	cmd    *exec.Cmd
@@ -25,8 +25,8 @@ type session struct {
 	stderr bytes.Buffer
 }
 
-// qrsh starts a command as a job, as soon as it can run: not by the shell of the user, who
-// may not log in.
+// qrsh starts a command as a job as soon as possible. It avoids the user's login shell, since the
+// user may not be allowed to log in.
 func (m *machine) qrsh(u *user.User, command string, options ...string) *session {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -49,7 +49,7 @@ func (m *machine) qrsh(u *user.User, command string, options ...string) *session
 	return s
 }
 
-// line waits for a line of what the job writes.
+// line waits for a line of the job's output.
 func (s *session) line(want string) {
 	s.Helper()
 	if got, err := s.out.ReadString('\n'); got != want+"\n" {
@@ -57,7 +57,7 @@ func (s *session) line(want string) {
 	}
 }
 
-// ends waits for the end, with what is written up to there.
+// ends waits for the end, and compares the output until then.
 func (s *session) ends(status int, out, errs string) {
 	s.Helper()
 	rest, err := io.ReadAll(s.out)
@@ -207,7 +207,7 @@ func qrshOutlives(t *testing.T, m *machine) {
 	m.until("no job is left, not even that which has lost its input", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
 
-// endless is without end.
+// endless is an endless input.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }

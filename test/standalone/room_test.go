@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// disk is a file system of its own for the spool directory, of a size in MiB.
+// disk mounts a separate file system of a size in MiB for the spool directory.
 func (m *machine) disk(size int, options ...string) string {
 	m.Helper()
 	testenv.Require(m, testenv.Root)
@@ -33,15 +33,15 @@ func (m *machine) disk(size int, options ...string) string {
 	return spool
 }
 
-// submits has a user submit a script of a size in bytes that waits.
+// submits makes a user submit a script of a size in bytes that stays pending.
 func (m *machine) submits(u *user.User, size int) result {
 	m.Helper()
-	text := "#!/bin/sh\n: " + rand.Text() + "\n" // the same text would be kept once
+	text := "#!/bin/sh\n: " + rand.Text() + "\n" // identical texts would be stored once
 	m.write("large.sh", text+strings.Repeat("#", size-len(text)-1)+"\n")
 	return m.as(u, "qsub", "-h", "-wd", "/", "-o", "/dev/null", "-j", "y", "large.sh")
 }
 
-// full has a user submit until that is refused.
+// full makes a user submit jobs until one is refused.
 func (m *machine) full(u *user.User, size int) (n int, refusal string) {
 	m.Helper()
 	for range 1000 {

@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// variants returns texts of scripts, most of which are kept beside the store.
+// variants returns texts of scripts, most of which are stored beside the records.
 func variants(m *machine, out string) (sums map[string]string, names []string) {
 	m.Helper()
 	sums = map[string]string{}
@@ -35,7 +35,7 @@ func variants(m *machine, out string) (sums map[string]string, names []string) {
 	return sums, names
 }
 
-// agrees compares the folder of scripts with the jobs that there are, by their scripts.
+// agrees compares the directory of scripts with the existing jobs.
 func (m *machine) agrees(sums map[string]string, jobs map[string]string) {
 	m.Helper()
 	var want []string
@@ -60,7 +60,7 @@ func (m *machine) agrees(sums map[string]string, jobs map[string]string) {
 	})
 }
 
-// queued returns the jobs that there are.
+// queued returns the existing jobs.
 func (m *machine) queued() map[string]bool {
 	m.Helper()
 	ids := map[string]bool{}

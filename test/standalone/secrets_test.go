@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// secret is in everything that a job of TestSecrets is given and that is nobody else's business:
-// values of variables and of the context, arguments, and the rest of a command line.
+// secret is in all private data of a job in TestSecrets: values of variables and of the context,
+// arguments, and other parts of a command line.
 const secret = "hunter2"
 
 // TestSecrets has a user submit jobs with secrets in every place that may have one. Another user
@@ -115,7 +115,7 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("what is withheld is not said: %+v, %v", document, err)
 	}
 
-	// Files of ours, as the stranger finds them.
+	// This project's files, as the stranger finds them.
 	grep := exec.CommandContext(t.Context(), "grep", "-rl", secret, filepath.Join(m.dir, "spool"), filepath.Join(m.dir, "run"), filepath.Join(m.dir, "log"))
 	grep.SysProcAttr = credential(t, stranger)
 	if text, _ := grep.Output(); len(text) > 0 {
@@ -124,7 +124,7 @@ func TestSecrets(t *testing.T) {
 	if text, _ := exec.CommandContext(t.Context(), "grep", "-c", secret, filepath.Join(m.dir, "log")).Output(); strings.TrimSpace(string(text)) != "0" {
 		t.Errorf("the log of the daemon has it %s times", text)
 	}
-	// Command lines and environments of our processes, for which /proc asks nobody.
+	// Command lines and environments of this project's processes, which /proc shows to everybody.
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil || len(paths) == 0 {
 		t.Fatal(paths, err)
@@ -152,7 +152,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// marked are the lines of a text that have a secret.
+// marked returns the lines of a text that contain a secret.
 func marked(text string) string {
 	var list []string
 	for l := range strings.Lines(text) {

@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// slurmLanguage is that of Slurm.
+// slurmLanguage holds the commands of Slurm.
 var slurmLanguage = language{
 	job: sbatch + "/tmp/slurm/true", tasks: sbatch + "--array=1-%d /tmp/slurm/true", script: "sbatch --parsable -D / -o /dev/null -n1 %s",
 	list: "squeue", listAll: "squeue -h",
@@ -20,8 +20,8 @@ var slurmLanguage = language{
 
 const sbatch = "sbatch -Q -D / -o /dev/null -n1 "
 
-// slurmConf is a host of 512 processors that are not there, whose jobs are scheduled as soon
-// as Slurm can be told to, and watched once a second as Grid Engine's are.
+// slurmConf describes a host with 512 simulated processors. Jobs are scheduled as soon as Slurm
+// allows, and monitored once a second as with Grid Engine.
 const slurmConf = `ClusterName=beside
 SlurmctldHost=%[1]s
 SlurmUser=root
@@ -54,7 +54,7 @@ NodeName=%[1]s NodeAddr=10.77.7.1 CPUs=512 RealMemory=2000 State=UNKNOWN
 PartitionName=all Nodes=%[1]s Default=YES MaxTime=INFINITE State=UP
 `
 
-// slurm is Slurm, in namespaces like those of a Grid Engine; nil where it is not installed.
+// slurm starts Slurm, in namespaces like those of a Grid Engine cell; nil if it is not installed.
 func slurm(b *testing.B) *system {
 	for _, program := range []string{"slurmctld", "slurmd", "sbatch", "munged"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -61,7 +61,8 @@ func (w *watched) ends(status int, text string) {
 	}
 }
 
-// pipe makes a named pipe on whose lines jobs wait, and returns the function that writes one.
+// pipe creates a named pipe on which jobs wait for lines, and returns the function that writes a
+// line.
 func (m *machine) pipe(path string) (send func(line string)) {
 	m.Helper()
 	if err := errors.Join(unix.Mkfifo(path, 0o666), os.Chmod(path, 0o666)); err != nil {

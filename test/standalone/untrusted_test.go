@@ -15,11 +15,10 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// takeover is a way in which another user gets to decide what the configuration of root's daemon
-// says.
+// takeover is a way in which another user could control the configuration of root's daemon.
 type takeover struct {
 	change func(m *machine, uid, gid int) error
-	at     string // the part that is named, below the directory of the test
+	at     string // the component that is reported, below the directory of the test
 	says   string
 }
 

@@ -82,7 +82,7 @@ func (s *site) browser() *http.Client {
 	return &http.Client{Jar: jar, Timeout: patience, Transport: &http.Transport{DialContext: dial}}
 }
 
-// answer is what the server answers.
+// webAnswer is an answer of the server.
 type webAnswer struct {
 	status int
 	header http.Header

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// failure is a test that failed by itself, not through a subtest.
+// failure is a test that failed itself, and not because of a subtest.
 type failure struct {
 	pkg, test string
-	race      bool // the race detector has found something in it
+	race      bool // the race detector has reported it
 }
 
 // pattern returns the argument of go test -run that selects only this test.
@@ -21,11 +21,11 @@ func (f failure) pattern() string {
 	return strings.Join(names, "/")
 }
 
-// again runs what failed once more, where it is no more than most tests. run runs
-// the tests of pkg that pattern selects.
+// again runs failed tests again, if there are at most most of them. run runs the tests of pkg that
+// match pattern.
 func (s *summary) again(most int, run func(pkg, pattern string) *summary) {
 	if s.died || len(s.failures) != s.failed || s.failed > most {
-		return // not all of it was the failure of a test
+		return // some failures are not those of tests
 	}
 	for _, f := range s.failures {
 		if f.race {

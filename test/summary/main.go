@@ -1,16 +1,15 @@
-// Command summary runs go test with its arguments and says what became of it:
-// go test's own line for each package, the output of what failed, the reason of
-// each skip, the attributes (testing.T.Attr) with which tests report a measure or
-// a count, and at the end one line "N passed, N failed, N skipped".
+// Command summary runs go test with its arguments and prints a summary: go test's own line for each
+// package, the output of failed tests, the reason of each skip, the attributes (testing.T.Attr)
+// with which tests report a measurement or a count, and at the end one line "N passed, N failed, N
+// skipped".
 //
-// go test alone hides the reasons of skips unless all output is asked for, and
-// what a test skips here depends on the machine. With -v in the arguments the
-// output of the tests that passed is shown, too.
+// Without -v, go test hides the reasons of skips, and which tests are skipped here depends on the
+// machine. With -v in the arguments the output of passed tests is shown, too.
 //
-// With -again N, where at most N tests failed, each of them is run once more by itself.
-// What then passes counts as passed, and is named: "--- AGAIN: PACKAGE TEST", a fault
-// of the test that is to be mended, but none of what is tested. What the race detector
-// found, a package that does not build and a process that died are not tried again.
+// With -again N, if at most N tests failed, each of them is run again by itself. A test that then
+// passes counts as passed, and is named: "--- AGAIN: PACKAGE TEST". Such a test has a defect that
+// must be fixed, but the tested code has not failed. Failures found by the race detector, packages
+// that do not build and processes that died are not run again.
 //
 // The packages come last, behind "--":
 //

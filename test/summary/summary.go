@@ -21,19 +21,19 @@ type event struct {
 	Key, Value string
 }
 
-// test is what is known about a test that is not over.
+// test is the state of an unfinished test.
 type test struct {
 	output      strings.Builder
 	children    bool
 	childFailed bool
 }
 
-// pkg is what is known about a package that is not over.
+// pkg is the state of an unfinished package.
 type pkg struct {
 	tests    map[string]*test
 	output   strings.Builder
 	ran, bad bool // a test ran; one of them failed
-	ended    bool // the last one ended, too
+	ended    bool // the last one has finished
 }
 
 // summary counts and prints the events of one go test.
@@ -42,8 +42,8 @@ type summary struct {
 	verbose bool
 
 	passed, failed, skipped int
-	failures                []failure // those of failed that are of a test
-	died                    bool      // a package did not get to its last test
+	failures                []failure // the failures that belong to tests
+	died                    bool      // a package stopped before its last test
 
 	pkgs map[string]*pkg
 }
@@ -74,7 +74,7 @@ func (s *summary) read(r io.Reader) error {
 }
 
 func (s *summary) event(e event) {
-	if e.Package == "" { // of a build; its failure is an event of the package, too
+	if e.Package == "" { // of a build; its failure is also an event of the package
 		fmt.Fprint(s.out, e.Output)
 		return
 	}
@@ -111,7 +111,7 @@ func (s *summary) event(e event) {
 }
 
 func (s *summary) testOver(p *pkg, t *test, e event) {
-	// A test with subtests is counted through them, except where it fails by itself.
+	// A test with subtests is counted through these, unless it fails itself.
 	leaf := !t.children
 	switch e.Action {
 	case "pass":
@@ -150,7 +150,7 @@ func (s *summary) packageEvent(p *pkg, e event) {
 		return
 	case "fail":
 		s.died = s.died || !p.ended
-		if !p.bad { // did not build, or ended in the midst of a test
+		if !p.bad { // did not build, or died during a test
 			s.failed++
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.tests)) {
@@ -166,8 +166,8 @@ func (s *summary) packageEvent(p *pkg, e event) {
 	delete(s.pkgs, e.Package)
 }
 
-// parent returns the test that name is a subtest of, or nil. A name that has a
-// slash of its own finds the nearest test that runs.
+// parent returns the test of which name is a subtest, or nil. If a name itself contains a slash,
+// parent returns the nearest running test.
 func (p *pkg) parent(name string) *test {
 	for i := strings.LastIndexByte(name, '/'); i >= 0; i = strings.LastIndexByte(name, '/') {
 		name = name[:i]
@@ -178,12 +178,12 @@ func (p *pkg) parent(name string) *test {
 	return nil
 }
 
-// isMark reports whether a line of output is go test's own and says nothing new.
+// isMark reports whether a line of output is a line of go test without new information.
 func isMark(line string) bool {
 	return strings.HasPrefix(line, "=== ")
 }
 
-// reason takes what a test said when it skipped out of its output.
+// reason returns the reason that a skipped test has printed.
 func reason(output string) string {
 	var lines []string
 	for line := range strings.Lines(output) {

@@ -106,8 +106,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestAgain: only what failed as a single test is run again, and only what then
-// passes counts as passed.
+// TestAgain checks that only failures of single tests are run again, and that only those that then
+// pass count as passed.
 func TestAgain(t *testing.T) {
 	const (
 		begin = `{"Action":"run","Package":"p","Test":"TestA"}

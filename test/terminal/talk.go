@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Script is a program for sh(1) that tells what comes to it through its terminal: Talk
-// talks with it. A signal may interrupt read(1), which looks like the end of the input.
+// Script is a program for sh(1) that prints its terminal input; Talk uses it. A signal may
+// interrupt read(1), which looks like the end of the input.
 const Script = `
 trap 'sig=1; echo size $(stty size)' WINCH
 trap 'sig=1; echo interrupted' INT
@@ -28,9 +28,9 @@ while :; do
 done
 `
 
-// Talk sees whether a session that runs Script on a terminal elsewhere is one as on a
-// terminal here: sizes, keys, much output. The session began with 33 rows and 101 columns,
-// and goes on.
+// Talk checks whether a session that runs Script on a remote terminal behaves as on a local one:
+// window size, keys, large output. The session must have started with 33 rows and 101 columns, and
+// continues afterwards.
 func Talk(t *testing.T, s *Session) {
 	t.Helper()
 	s.See("begins with 33 101")
@@ -51,7 +51,7 @@ func Talk(t *testing.T, s *Session) {
 	s.Type("\rmuch\r")
 	s.See("\n1\r\n")
 	lines := strings.Count(s.See("all of it"), "\n")
-	const want = 199_999 // but the first
+	const want = 199_999 // without the first line
 	if lines != want {
 		t.Errorf("%d lines came, want %d", lines, want)
 	}

@@ -1,7 +1,7 @@
-// Package terminal has a test sit at a terminal: a program runs on a pseudo terminal
-// (pty(7)), and the test types, changes the size of the window, and reads what is shown.
+// Package terminal simulates a user at a terminal: a program runs on a pseudo terminal (pty(7)),
+// and the test types, changes the size of the window, and reads the output.
 //
-// A Session may be used by one goroutine.
+// A Session may be used by one goroutine at a time.
 package terminal
 
 import (
@@ -18,36 +18,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keys that a terminal has for the program in the foreground.
+// Keys with a meaning for the program in the foreground.
 const (
 	Interrupt = "\x03" // Ctrl-C
 	EndOfFile = "\x04" // Ctrl-D
 	Suspend   = "\x1a" // Ctrl-Z
 )
 
-// patience is when a test gives up.
+// patience is the timeout of a test.
 const patience = 3 * time.Minute
 
 // Session is a program on a terminal.
 type Session struct {
 	t       testing.TB
 	cmd     *exec.Cmd
-	keys    *os.File // what a person has
-	program *os.File // what programs have
+	keys    *os.File // the user's end
+	program *os.File // the program's end
 
 	mu    sync.Mutex
 	shown []byte
-	read  int           // of what is shown, by See
-	more  chan struct{} // there is more of it
-	ended chan struct{} // closed when the program has
+	read  int           // length of the output that See has returned
+	more  chan struct{} // signals more output
+	ended chan struct{} // closed when the program has exited
 }
 
-// Start starts a program in a session of its own on a terminal of some size. It is killed
+// Start starts a program in its own session on a terminal of the given size. The program is killed
 // when the test ends.
 func Start(t testing.TB, cmd *exec.Cmd, rows, cols uint16) *Session {
 	t.Helper()
 	s := &Session{t: t, cmd: cmd, more: make(chan struct{}, 1), ended: make(chan struct{})}
-	// Not blocking, so that closing it ends who reads.
+	// Not blocking, so that closing it also ends pending reads.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func Start(t testing.TB, cmd *exec.Cmd, rows, cols uint16) *Session {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	if c := cmd.SysProcAttr.Credential; c != nil { // as if he had logged in there
+	if c := cmd.SysProcAttr.Credential; c != nil { // like the terminal of a login
 		if err := s.program.Chown(int(c.Uid), -1); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func Start(t testing.TB, cmd *exec.Cmd, rows, cols uint16) *Session {
 	go s.follow()
 	go func() {
 		defer close(s.ended)
-		_ = cmd.Wait() // Status looks at the process state
+		_ = cmd.Wait() // Status uses the process state
 	}()
 	t.Cleanup(func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) })
 	return s
@@ -102,7 +102,7 @@ func (s *Session) follow() {
 	}
 }
 
-// See waits for a text behind what was waited for before, and returns what is between.
+// See waits for a text after the previous one, and returns the output in between.
 func (s *Session) See(want string) string {
 	s.t.Helper()
 	timeout := time.NewTimer(patience)
@@ -132,8 +132,8 @@ func (s *Session) Type(text string) {
 	}
 }
 
-// Resize changes the size of the window, of which programs in the foreground are told by
-// SIGWINCH (ioctl_tty(2), TIOCSWINSZ).
+// Resize changes the size of the window. The kernel sends SIGWINCH to the programs in the
+// foreground (ioctl_tty(2), TIOCSWINSZ).
 func (s *Session) Resize(rows, cols uint16) {
 	s.t.Helper()
 	if err := unix.IoctlSetWinsize(int(s.program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols}); err != nil {
@@ -141,8 +141,8 @@ func (s *Session) Resize(rows, cols uint16) {
 	}
 }
 
-// Cooked reports whether the terminal is as shells leave it: it echoes what is typed, by
-// lines, and some keys send signals.
+// Cooked reports whether the terminal is in the mode in which shells leave it: with echo, line by
+// line, and with keys that send signals.
 func (s *Session) Cooked() bool {
 	s.t.Helper()
 	const flags = unix.ECHO | unix.ICANON | unix.ISIG
@@ -154,8 +154,8 @@ func (s *Session) Cooked() bool {
 	return m.Lflag&flags == flags && m.Oflag&unix.OPOST != 0
 }
 
-// Status waits for the end of the program, and returns its exit status; 128 and the number
-// of a signal that has ended it.
+// Status waits for the end of the program, and returns its exit status; 128+n if signal n has
+// killed it.
 func (s *Session) Status() int {
 	s.t.Helper()
 	timeout := time.NewTimer(patience)

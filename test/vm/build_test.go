@@ -11,11 +11,11 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// moduleRoot as seen from this package's tests.
+// moduleRoot is the path of the module root for this package's tests.
 const moduleRoot = "../.."
 
-// builder builds the programs that run in guests, each once. They are static: a guest has
-// no C library, or another one. Several goroutines may use it.
+// builder builds the programs that run in guests, each once. They are static: a guest has another C
+// library or none. Several goroutines may use it.
 type builder struct {
 	dir string
 
@@ -30,7 +30,7 @@ func (b *builder) test(t *testing.T, pkg string) string {
 	return b.build(t, out, "test", "-c", "-trimpath", "-o", out, "./"+pkg)
 }
 
-// programs builds the executables, and returns the folder in which they are.
+// programs builds the executables, and returns their directory.
 func (b *builder) programs(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(b.dir, "bin")
@@ -67,8 +67,8 @@ func (b *builder) build(t *testing.T, out string, args ...string) string {
 	return out
 }
 
-// gridEngine is what there is of the real Grid Engine on this machine, as files of a guest:
-// the libraries of executables come along, where each is a file of its own.
+// gridEngine returns the files of this machine's Grid Engine, for a guest, including the libraries
+// of executables.
 func gridEngine(t *testing.T) map[string]string {
 	t.Helper()
 	const share = "/usr/share/gridengine"

@@ -1,14 +1,13 @@
-// Vm runs a program in a throw-away virtual machine, for tests that need another
-// machine than this one: control groups of either version, several NUMA nodes, a
-// real systemd, or one that may be upset.
+// Vm runs a program in a temporary virtual machine, for tests that need another machine: control
+// groups of either version, several NUMA nodes, a real systemd, or a machine that may be disturbed.
 //
 //	go run ./test/vm [OPTIONS] BINARY [ARGUMENTS]
 //	go test -exec 'go run github.com/execd-project/execd/test/vm' ./limits/cgroup
 //
-// The program runs as root or as the user that -user names, in the working
-// directory /guest, which has a copy of testdata if this directory has one. What it
-// prints is printed here, on standard output, and its exit status is ours; 128+N if
-// signal N ended it. The environment variable EXECD_VM is set in the guest.
+// The program runs as root or as the user of -user, in the working directory /guest, which contains
+// a copy of testdata if this directory has one. Its output is printed on standard output, and its
+// exit status is returned; 128+N if signal N killed it. The environment variable EXECD_VM is set in
+// the guest.
 //
 // Exit status 124: out of time. 125: the guest itself has failed, or could not be
 // started. "go run" turns each into 1; go build -o vm ./test/vm does not.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// outcome is what a test in a guest has come to.
+// outcome is the result of a test in a guest.
 type outcome struct {
 	name     string // the last part
 	action   string // pass, fail or skip; empty if it has not ended
@@ -18,8 +18,8 @@ type outcome struct {
 	children []*outcome
 }
 
-// slow are the seconds above which a test says how long it took: what it takes here,
-// where it is only told again, is nothing.
+// slow is the number of seconds above which a test reports its duration in the guest. Its replay
+// here takes no time.
 const slow = 10
 
 // replay makes subtests of what the tests of one package have printed, as go test
@@ -44,7 +44,7 @@ func replay(t *testing.T, printed []byte, status int) {
 	}
 }
 
-// verdict is what is wrong besides tests that have failed.
+// verdict returns errors other than failed tests.
 func (o *outcome) verdict(status int, failed bool) string {
 	switch {
 	case status < 0:
@@ -111,7 +111,7 @@ func collect(events []byte) (*outcome, error) {
 	return all, nil
 }
 
-// run is the test once more, with what it has come to.
+// run repeats the result of the test as a subtest.
 func (o *outcome) run(t *testing.T) {
 	t.Run(o.name, func(t *testing.T) {
 		for _, a := range o.attrs {
@@ -132,7 +132,7 @@ func (o *outcome) run(t *testing.T) {
 	})
 }
 
-// skipped are the names of the tests below that have skipped, as -skip has them.
+// skipped returns the names of the skipped tests below, in the format of -skip.
 func (o *outcome) skipped() []string {
 	var names []string
 	for _, c := range o.children {

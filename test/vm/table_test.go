@@ -6,21 +6,21 @@ import (
 	"github.com/execd-project/execd/test/vm/guest"
 )
 
-// machine is a guest, and what is tested in it.
+// machine is a guest with its tests.
 type machine struct {
 	guest.Machine
-	soak  bool // takes long: for make soak only
+	soak  bool // takes long: runs in make soak only
 	waits bool // its tests wait more than they compute
 	steps []step
 }
 
-// step is a run of the tests of one package. It fails when there is none, or one skips.
+// step is a run of the tests of one package. It fails if there are none, or if one skips.
 type step struct {
-	pkg        string   // its folder in this module
+	pkg        string   // its directory in this module
 	run, skip  string   // as go test has them; of skip "TEST|/SUBTEST", in this order
-	user       string   // who runs them, in a control group that is delegated; "" is root
+	user       string   // user of the tests, in a delegated control group; "" is root
 	programs   bool     // execd and sge_shepherd-go are in the folder testenv.ProgramsEnv
-	gridEngine bool     // the real Grid Engine is there, as far as it is on this machine
+	gridEngine bool     // the real Grid Engine is available, if this machine has it
 	env        []string // more environment
 	properties []string // of the unit in which systemd runs them: "MemoryMax=1G"
 }
@@ -48,7 +48,7 @@ const (
 	groupsInCommand = "^Test(JobsAreInAGroup|TasksHaveGroups.*|NothingIsLeftWhenAllAreKilled|DeniedDevices|Doctor|JobsOutliveRestart)$"
 )
 
-// cores are the tests that need two sockets.
+// cores matches the tests that need two sockets.
 const cores = "^Test(CoresOf|ProcessorsOfAQueueOnTwoSockets|AffinityInAGroup)"
 
 // machines are the guests that make test-vm starts, by the name of the subtest.

@@ -31,8 +31,8 @@ func TestSoakVM(t *testing.T) {
 	bootAll(t, func(m machine) bool { return m.soak })
 }
 
-// bootAll boots one guest after another: each takes all processors, and tests measure time.
-// Guests whose tests wait run beside them.
+// bootAll boots one guest after another: each uses all processors, and tests measure time. Guests
+// with tests that mostly wait run in parallel with them.
 func bootAll(t *testing.T, want func(machine) bool) {
 	b := &builder{dir: t.TempDir()}
 	var waiting sync.WaitGroup

@@ -16,12 +16,12 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// patience is how long anything may take.
+// patience is the timeout for everything.
 const patience = settle + while + 2*time.Minute
 
 const host = "bench"
 
-// queue is one that has room for everything that is measured.
+// queue is a queue with room for all measured jobs.
 const queue = `qname all.q
 hostlist bench
 slots 2000
@@ -29,11 +29,11 @@ shell /bin/sh
 load_thresholds NONE
 `
 
-// global has ids for that many jobs at the same time.
+// global has group IDs for that many concurrent jobs.
 const global = `gid_range 60000-62000
 `
 
-// bench is what all measurements have in common, and the agent of one of them.
+// bench holds the common state of all measurements, and the agent of one of them.
 type bench struct {
 	dir, bin string
 	owner    *user.User
@@ -41,10 +41,10 @@ type bench struct {
 	agent    *exec.Cmd
 	client   *api.Client
 	next     int    // number of the last job
-	taken    uint64 // number of the last end that was taken
+	taken    uint64 // number of the last end that was read
 }
 
-// measure gives a measurement an agent of its own, and ends its jobs afterwards.
+// measure runs a measurement with its own agent, and ends its jobs afterwards.
 func (b *bench) measure(ctx context.Context, m measurement) (text string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -75,7 +75,7 @@ func (b *bench) measure(ctx context.Context, m measurement) (text string, err er
 	return m.run(ctx, b)
 }
 
-// start starts an agent and waits until it takes jobs.
+// start starts an agent and waits until it accepts jobs.
 func (b *bench) start(ctx context.Context) error {
 	socket := filepath.Join(b.spool, "run", "agent.sock")
 	log, err := os.OpenFile(filepath.Join(b.spool, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
@@ -106,7 +106,7 @@ func (b *bench) start(ctx context.Context) error {
 	}
 }
 
-// kill kills the agent as kill -9 does.
+// kill kills the agent with SIGKILL.
 func (b *bench) kill() error {
 	if err := b.agent.Process.Kill(); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (b *bench) kill() error {
 	return nil
 }
 
-// end ends all jobs, and the agent when they are gone.
+// end ends all jobs, and stops the agent when they have finished.
 func (b *bench) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -191,7 +191,7 @@ func (b *bench) states(ctx context.Context, n int, states ...api.State) error {
 	})
 }
 
-// ends takes and acknowledges the next ends of n jobs, and returns their exit statuses.
+// ends reads and acknowledges the next ends of n jobs, and returns their exit statuses.
 func (b *bench) ends(ctx context.Context, n int) (map[api.ID]int, error) {
 	seen := map[api.ID]int{}
 	if n == 0 {
@@ -209,7 +209,7 @@ func (b *bench) ends(ctx context.Context, n int) (map[api.ID]int, error) {
 
 var errEnough = errors.New("enough")
 
-// follow reads reports until enough says that it were enough.
+// follow reads reports until enough returns true.
 func (b *bench) follow(ctx context.Context, after uint64, enough func(api.Report) bool) error {
 	err := b.client.Reports(ctx, after, func(r api.Report) error {
 		if enough(r) {
@@ -223,10 +223,10 @@ func (b *bench) follow(ctx context.Context, after uint64, enough func(api.Report
 	return err
 }
 
-// usage is what processes have of the host.
+// usage is the resource usage of processes.
 type usage struct {
 	pss int64         // bytes
-	cpu time.Duration // of those that live
+	cpu time.Duration // of running processes
 }
 
 func usageOf(pids ...int) (u usage, err error) {
@@ -247,14 +247,14 @@ func pssOf(pid int) (int64, error) {
 	return number(string(b), "\nPss:")
 }
 
-// cpuOf returns the processor time of a process, in nanoseconds and not in ticks.
+// cpuOf returns the CPU time of a process, in nanoseconds and not in ticks.
 func cpuOf(pid int) (time.Duration, error) {
 	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
 	var sum time.Duration
 	for _, t := range tasks {
 		b, err := os.ReadFile(t)
 		if err != nil {
-			continue // the thread has ended
+			continue // the thread has exited
 		}
 		var ns int64
 		if _, err := fmt.Sscan(string(b), &ns); err != nil {

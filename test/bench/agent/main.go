@@ -1,9 +1,8 @@
-// Command agent measures what the node daemon costs: the time from an order to the
-// job, jobs per second, what an idle agent and one with sleeping jobs take of the host,
-// and how long it is away when it is killed. Everything goes through its interface, as a
-// master's orders do.
+// Command agent measures the cost of the node daemon: the time from an order to the start of the
+// job, jobs per second, the resource usage of an idle agent and of one with sleeping jobs, and the
+// downtime after the agent was killed. It uses the agent's interface in the same way as a master.
 //
-// As root the jobs run as user nobody, otherwise as whoever calls it.
+// As root it runs the jobs as user nobody, otherwise as the caller.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// measurement is one line of the result.
+// measurement is one line of the results.
 type measurement struct {
 	name string
 	run  func(ctx context.Context, b *bench) (string, error)
@@ -87,7 +86,7 @@ func run(ctx context.Context, where, bin string, only int) (err error) {
 	return nil
 }
 
-// build makes the executables as a release has them.
+// build builds the executables in the same way as for a release.
 func build(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, "make", "build")
 	if out, err := cmd.CombinedOutput(); err != nil {

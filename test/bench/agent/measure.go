@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// latency starts jobs one after the other, each of which writes to a pipe that we read.
+// latency starts jobs one after the other. Each writes to a pipe that this process reads.
 func latency(ctx context.Context, b *bench) (string, error) {
 	pipe := filepath.Join(b.dir, "pipe")
 	if err := unix.Mkfifo(pipe, 0o666); err != nil {
@@ -64,7 +64,7 @@ func throughput(ctx context.Context, b *bench) (string, error) {
 	return fmt.Sprintf("%.0f/s (best of %d runs)", best, runs), nil
 }
 
-// many runs short jobs, and returns how long it takes until the last end has come.
+// many runs short jobs, and returns the time until the last end has arrived.
 func (b *bench) many(ctx context.Context, jobs int) (time.Duration, error) {
 	began := time.Now()
 	running, cancel := context.WithCancelCause(ctx)
@@ -81,7 +81,7 @@ func (b *bench) many(ctx context.Context, jobs int) (time.Duration, error) {
 	return took, b.empty(ctx)
 }
 
-// empty waits until nothing of any job is left.
+// empty waits until no job has any files or processes left.
 func (b *bench) empty(ctx context.Context) error {
 	for {
 		jobs, err := b.client.Jobs(ctx)
@@ -94,9 +94,9 @@ func (b *bench) empty(ctx context.Context) error {
 	}
 }
 
-// settle is how long processes are left alone before they are watched, and while how long
-// they are: as long as it takes until each has done all that it does from time to time.
-// Load is reported every 40 seconds, and supervisors look at their jobs every 2 minutes.
+// settle is the time before processes are measured, and while is the duration of the measurement.
+// Both are long enough for every periodic activity: load is reported every 40 seconds, and
+// supervisors measure their jobs every 2 minutes.
 const (
 	settle = time.Minute
 	while  = 2 * time.Minute
@@ -107,7 +107,7 @@ func idle(ctx context.Context, b *bench) (string, error) {
 }
 
 func watch(ctx context.Context, pids ...int) (string, error) {
-	// Supervisors look at new jobs often, and then less and less.
+	// Supervisors measure new jobs frequently, and then at growing intervals.
 	if err := pause(ctx, settle); err != nil {
 		return "", err
 	}
@@ -126,7 +126,7 @@ func watch(ctx context.Context, pids ...int) (string, error) {
 	return fmt.Sprintf("PSS %.1f MB, %.3f %% of a core", float64(after.pss)/1e6, share), nil
 }
 
-// sleeperJobs are so many jobs as make a report large.
+// sleeperJobs is a number of jobs that makes a report large.
 const sleeperJobs = 200
 
 // sleepers starts jobs that sleep, and returns the processes of their supervisors.
@@ -156,12 +156,12 @@ func sleeping(ctx context.Context, b *bench) (string, error) {
 	return watch(ctx, append(pids, b.agent.Process.Pid)...)
 }
 
-// reports asks for full reports, one after the other.
+// reports requests full reports, one after the other.
 func reports(ctx context.Context, b *bench) (string, error) {
 	if _, err := b.sleepers(ctx, sleeperJobs); err != nil {
 		return "", err
 	}
-	if err := pause(ctx, 2*time.Second); err != nil { // supervisors look at their jobs
+	if err := pause(ctx, 2*time.Second); err != nil { // supervisors measure their jobs
 		return "", err
 	}
 	var text []string
@@ -179,8 +179,8 @@ func reports(ctx context.Context, b *bench) (string, error) {
 	return strings.Join(text, "; "), nil
 }
 
-// reportCost returns the size of a full report in bytes, and the processor time that the agent
-// needs for one.
+// reportCost returns the size of a full report in bytes, and the CPU time that the agent needs for
+// one.
 func (b *bench) reportCost(ctx context.Context, compressed bool) (size int, cost time.Duration, err error) {
 	const runs = 50
 	before, err := cpuOf(b.agent.Process.Pid)
@@ -256,7 +256,7 @@ func restart(ctx context.Context, b *bench) (string, error) {
 	return fmt.Sprintf("all right after %v", round(took)), nil
 }
 
-// zombie reports whether a process has ended and was not waited for.
+// zombie reports whether a process has exited and was not waited for.
 func zombie(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && strings.Contains(string(b), ") Z ")
@@ -296,7 +296,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// number returns the first number behind a word, in kB if that follows, as bytes.
+// number returns the first number after a word, in bytes. It converts a number in kB.
 func number(text, word string) (int64, error) {
 	_, rest, ok := strings.Cut(text, word)
 	fields := strings.Fields(rest)

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// report reads all that an agent has to report, as a master does that comes again, and
-// returns how many bytes of it have come: compressed or as they are.
+// report reads all reports of an agent, like a master that connects again, and returns the number
+// of bytes received, compressed or not.
 func (b *bench) report(ctx context.Context, compressed bool) (int, error) {
 	s, err := b.open(ctx, compressed)
 	if err != nil {
@@ -24,7 +24,7 @@ func (b *bench) report(ctx context.Context, compressed bool) (int, error) {
 	return s.came.n, err
 }
 
-// stream is one of reports, read by hand.
+// stream is a stream of reports that is parsed here.
 type stream struct {
 	came  *counted
 	lines *bufio.Scanner
@@ -72,7 +72,7 @@ func (b *bench) open(ctx context.Context, compressed bool) (*stream, error) {
 	return s, nil
 }
 
-// all reads until all jobs and the load have come.
+// all reads until all jobs and the load have arrived.
 func (s *stream) all() error {
 	jobs := 0
 	for load := false; (!load || jobs < sleeperJobs) && s.lines.Scan(); {
@@ -84,7 +84,7 @@ func (s *stream) all() error {
 	return s.lines.Err()
 }
 
-// next reads until a line with a word has come.
+// next reads until a line with a word has arrived.
 func (s *stream) next(word string) error {
 	for s.lines.Scan() {
 		if bytes.Contains(s.lines.Bytes(), []byte(word)) {
@@ -94,7 +94,7 @@ func (s *stream) next(word string) error {
 	return errors.Join(io.ErrUnexpectedEOF, s.lines.Err())
 }
 
-// counted counts what is read.
+// counted counts the bytes read.
 type counted struct {
 	from io.Reader
 	n    int

@@ -25,7 +25,7 @@ func usualReports(ctx context.Context, b *bench) (string, error) {
 	if err := b.start(ctx); err != nil {
 		return "", err
 	}
-	if _, err := b.usual(ctx, nil, settle/12); err != nil { // what is needed once
+	if _, err := b.usual(ctx, nil, settle/12); err != nil { // excludes the cost of the first time
 		return "", err
 	}
 	none, err := b.usual(ctx, nil, 0)
@@ -43,7 +43,7 @@ func usualReports(ctx context.Context, b *bench) (string, error) {
 	for i := range jobs {
 		dirs = append(dirs, jobs[i].Directory)
 	}
-	// Supervisors look at new jobs often.
+	// Supervisors measure new jobs frequently.
 	asleep, err := b.usual(ctx, nil, settle/2)
 	if err != nil {
 		return "", err
@@ -52,8 +52,8 @@ func usualReports(ctx context.Context, b *bench) (string, error) {
 	return strings.Join([]string{"without jobs " + none, "with those that sleep " + asleep, "when all have used more " + busy}, "; "), err
 }
 
-// usual reads what is reported of some jobs, which have used more each time, and says how
-// much that is and what processor time the agent needs for it.
+// usual reads the reports about jobs whose usage grows each time. It returns the amount of data,
+// and the CPU time that the agent needs for it.
 func (b *bench) usual(ctx context.Context, busy []string, before time.Duration) (string, error) {
 	const runs = 20
 	s, err := b.open(ctx, false)
@@ -76,7 +76,7 @@ func (b *bench) usual(ctx context.Context, busy []string, before time.Duration) 
 	}
 	size := s.came.n
 	if busy != nil {
-		word = `"usage":{` // which comes behind the load
+		word = `"usage":{` // follows the load
 	}
 	for i := range runs {
 		for n, dir := range busy {
@@ -93,7 +93,7 @@ func (b *bench) usual(ctx context.Context, busy []string, before time.Duration) 
 	return fmt.Sprintf("%.1f KB, %v", float64(size)/1e3, round((after-cpu)/runs)), err
 }
 
-// writeUsage does as a supervisor does that has found more in a look.
+// writeUsage writes usage in the same way as a supervisor after a measurement.
 func writeUsage(dir string, n float64) error {
 	u := jobdir.Online{
 		At: time.Now(), Wallclock: 1000 + n, CPU: 1234.567891 + n, Mem: 23.4567891 + n, IO: 0.123456789 * n, IOWait: 0.01 * n,

@@ -1,10 +1,9 @@
-// Package rawfork makes processes by fork alone, hundreds in a millisecond, for
-// tests that have to get hold of all of them.
+// Package rawfork creates processes by fork alone, hundreds in a millisecond, for tests that must
+// find all of them.
 //
-// After Quiet there is only the thread that called, and in a child nothing of Go's
-// runtime: neither allocation nor a channel nor a print, but raw system calls, which
-// is what these functions are. The race detector is part of the runtime: what calls
-// them in a child is marked go:norace.
+// After Quiet the process has only the calling thread, and a child must not use Go's runtime: no
+// allocation, no channel, no print, only raw system calls, such as these functions. The race
+// detector is part of the runtime, so functions that call these in a child are marked go:norace.
 package rawfork
 
 import (
@@ -15,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Quiet is called before the first fork. It blocks all signals but SIGKILL and
-// SIGSTOP, by which the runtime would preempt what has no runtime.
+// Quiet must be called before the first fork. It blocks all signals except SIGKILL and SIGSTOP,
+// because the runtime uses signals for preemption, and a child has no runtime.
 func Quiet() {
 	runtime.LockOSThread()
 	all := ^uint64(0)

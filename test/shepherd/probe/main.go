@@ -1,7 +1,6 @@
-// Probe is the other end of the tests of the shepherd: a program that prints
-// what it was started with. It takes the place of the shell, of the job, of the
-// starter method and of procedures, and so takes no notice of its arguments;
-// what it does beyond printing follows from the name of its file:
+// Probe is a program for the tests of the shepherd that prints its arguments, environment and other
+// properties. It takes the place of the shell, of the job, of the starter method and of procedures,
+// and so ignores its arguments. Additional actions depend on the name of its file:
 //
 //	launch   starts a shepherd the way a real sge_execd does
 //	refuse   starts a program for which no limit can be set
@@ -27,8 +26,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Report is what one run of the probe prints, as one line of JSON. Strings are
-// bytes, since arguments and variables may be any.
+// Report is the output of one run of the probe, as one line of JSON. Strings are bytes, since
+// arguments and variables may contain any.
 type Report struct {
 	Exe           string
 	Args, Env     [][]byte
@@ -53,7 +52,7 @@ func init() { //nolint:gochecknoinits // in main it could be too late
 }
 
 func main() {
-	// What was inherited is not closed on exec, unlike what Go's runtime opens.
+	// Inherited descriptors lack close-on-exec, unlike those that Go's runtime opens.
 	var fds []string
 	for fd := range 1024 {
 		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// patience is when a wait is given up.
+// patience is the timeout of a wait.
 const patience = 3 * time.Minute
 
 // Names in the cell.
@@ -31,10 +31,10 @@ const (
 	mailer     = "/home/cell/mailer"
 )
 
-// side is one of the two.
+// side is one of the two systems.
 type side struct {
 	name string
-	env  string // before a command
+	env  string // precedes a command
 }
 
 var sides = []side{
@@ -94,7 +94,7 @@ func compare(t *testing.T, pattern string) {
 	fmt.Printf("%s: %d lines, %d where ours says more, %d where it has other words, %d known differences\n", t.Name(), lines, counts[more], counts[worded], counts[differs])
 }
 
-// mark is what is expected of a line.
+// mark is the expected difference of a line.
 type mark string
 
 // The marks.
@@ -112,8 +112,7 @@ type line struct {
 	user, command string
 }
 
-// player plays a file. Lines are gathered, as it takes longer to enter a cell than to type
-// one.
+// player runs a file. It collects lines, since entering a cell takes longer than running a line.
 type player struct {
 	t        *testing.T
 	cell     *gridengine.Cell
@@ -121,12 +120,12 @@ type player struct {
 	gathered []line
 	renumber bool
 	counts   map[mark]int
-	found    map[int]mark // by the numbers of lines
+	found    map[int]mark // by line number
 }
 
 var update = flag.Bool("update", false, "mark the lines as they are found; what differs is to be explained by hand")
 
-// marked is a file with the marks that were found.
+// marked returns a file with the marks that were found.
 func (p *player) marked(text string) string {
 	lines := strings.Split(text, "\n")
 	for number, m := range p.found {
@@ -139,12 +138,12 @@ func (p *player) marked(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// changesFiles finds lines that leave files behind, or take some away.
+// changesFiles matches lines that create or remove files.
 var changesFiles = regexp.MustCompile(`> *[^ &>]|\brm |\bsed -i`)
 
 func withoutNull(command string) string { return strings.ReplaceAll(command, ">/dev/null", "") }
 
-// mostLines is how many lines are typed at once.
+// mostLines is the maximum number of lines that run at once.
 const mostLines = 20
 
 func (p *player) play(number int, text string) {
@@ -170,7 +169,7 @@ func (p *player) play(number int, text string) {
 			text = strings.TrimSpace(text[1:])
 		}
 		l.user, l.command, _ = strings.Cut(text, " ")
-		// Both sides find the same files, also where a line changes them.
+		// Both sides must find the same files, even if a line changes them.
 		alone := changesFiles.MatchString(withoutNull(l.command))
 		if alone {
 			p.flush()
@@ -181,7 +180,7 @@ func (p *player) play(number int, text string) {
 	}
 }
 
-// flush types what is gathered: on both sides at the same time, unless files change.
+// flush runs the collected lines: on both sides at the same time, unless files change.
 func (p *player) flush() {
 	p.t.Helper()
 	lines := p.gathered
@@ -249,10 +248,10 @@ var tooBusy = regexp.MustCompile(`could not be scheduled, try again later|(?m)^\
 // overloaded reports whether a command printed that it did not get its turn.
 func overloaded(printed string) bool { return tooBusy.MatchString(printed) }
 
-// askAgain types a line once more to the original, until it gets its turn. The error is
-// of a machine that is too busy for that.
+// askAgain runs a line again with the original until it gets its turn. The error says that the
+// machine is too busy.
 func (p *player) askAgain(l line) (string, error) {
-	p.renumber = true // each try takes a number
+	p.renumber = true // each attempt uses a number
 	printed := ""
 	err := p.cell.Poll(patience, "the original runs an interactive job", func() (bool, error) {
 		out, err := typed(p.cell, sides[0], []line{l})
@@ -265,8 +264,8 @@ func (p *player) askAgain(l line) (string, error) {
 	return printed, err
 }
 
-// saysMore reports whether ours exits in the same way and has all lines of the original,
-// in their order.
+// saysMore reports whether ours has the same exit status and contains all lines of the original, in
+// their order.
 func saysMore(original, ours string) bool {
 	rest := strings.Split(ours, "\n")
 	for want := range strings.SplitSeq(original, "\n") {
@@ -279,16 +278,16 @@ func saysMore(original, ours string) bool {
 	return true
 }
 
-// said is a line of standard error.
+// said matches a line of standard error.
 var said = regexp.MustCompile(`(?m)^\[stderr\] .*\n`)
 
-// onlyWorded reports whether nothing differs but what is said on standard error.
+// onlyWorded reports whether the results differ only on standard error.
 func onlyWorded(original, ours string) bool {
 	return said.ReplaceAllString(original, "") == said.ReplaceAllString(ours, "")
 }
 
-// ready makes both sides ready, with the same configuration but for gid_range: by the
-// groups of a job its processes are found, and killed.
+// ready prepares both sides with the same configuration except for gid_range: the groups of a job
+// identify the processes to kill.
 func ready(t *testing.T, cell *gridengine.Cell) {
 	t.Helper()
 	programs := t.TempDir()
@@ -346,10 +345,10 @@ setsid ` + gridengine.BinDir + `/execd standalone --conf ` + confDir + ` --spool
 	}
 }
 
-// separator stands between what commands print.
+// separator separates the outputs of commands.
 const separator = "=== next command ===\n"
 
-// typed is what commands print and exit with.
+// typed returns the output and exit status of commands.
 func typed(cell *gridengine.Cell, s side, lines []line) (printed []string, err error) {
 	for len(lines) > 0 {
 		n := 1
@@ -386,7 +385,7 @@ func typedBy(cell *gridengine.Cell, s side, lines []line) ([]string, error) {
 	return printed, nil
 }
 
-// What differs from one run to another.
+// Parts that differ from one run to another.
 var replacements = []struct {
 	what *regexp.Regexp
 	by   string
@@ -417,7 +416,7 @@ func normal(text string) string {
 	return text
 }
 
-// numbers are those of jobs.
+// numbers match the numbers of jobs.
 var (
 	numbers      = regexp.MustCompile(`((?:[Jj]ob|job-array|job-array task|job_number:|"job"|blocking jobs:|exited jobs:  |jid_predecessor_list:) +"?)\d+`)
 	numberColumn = regexp.MustCompile(`(?m)^( *)\d+([ .]|$)`)
@@ -427,7 +426,7 @@ func withoutNumbers(text string) string {
 	return numberColumn.ReplaceAllString(numbers.ReplaceAllString(text, "${1}<number>"), "<number>${2}")
 }
 
-// wait waits until both show what is expected.
+// wait waits until both sides show the expected output.
 func wait(t *testing.T, cell *gridengine.Cell, pattern *regexp.Regexp) {
 	t.Helper()
 	for _, s := range sides {

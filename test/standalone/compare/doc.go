@@ -1,5 +1,4 @@
-// Package compare compares the commands of execd standalone with those of Grid Engine: the
-// same lines are typed by the same users on the same host, one after another, with a real
-// sge_qmaster behind them and with ours, and what they print and exit with has to be the
-// same, but for times.
+// Package compare compares the commands of execd standalone with those of Grid Engine: the same
+// users run the same lines on the same host, one after another, with a real sge_qmaster and with
+// execd standalone. Output and exit status must be the same, except for times.
 package compare

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cached returns a folder of the cache, which fill fills when it is not there.
-// Several processes may ask for it at once; one of them fills it.
+// cached returns a directory of the cache. If it does not exist, fill creates its content. If
+// several processes call it at once, one of them fills the directory.
 func cached(name string, fill func(dir string) error) (string, error) {
 	top, err := os.UserCacheDir()
 	if err != nil {
@@ -37,9 +37,9 @@ func cached(name string, fill func(dir string) error) (string, error) {
 		return "", fmt.Errorf("cannot lock the cache of guests: %w", err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return dir, err // somebody else has made it meanwhile
+		return dir, err // another process has created it meanwhile
 	}
-	// Under another name until it is complete; what was left half made goes.
+	// Under another name until it is complete; remains of an interrupted attempt are removed.
 	unfinished := dir + ".new"
 	if err := errors.Join(os.RemoveAll(unfinished), os.Mkdir(unfinished, 0o755)); err != nil {
 		return "", fmt.Errorf("cannot make the cache of guests: %w", err)
@@ -70,15 +70,14 @@ func debian() (string, error) {
 	return values["VERSION_CODENAME"], nil
 }
 
-// unpack fetches a Debian package and unpacks it into a folder, without installing
-// it. Of a package that only stands for others, depends begins the name of the one
-// that is meant.
+// unpack downloads a Debian package and unpacks it into a directory, without installing it. For a
+// metapackage, depends is the beginning of the name of the real package.
 func unpack(ctx context.Context, dir, pkg, depends string) error {
 	err := tryUnpack(ctx, dir, pkg, depends)
 	if err == nil || os.Geteuid() != 0 {
 		return err
 	}
-	// Lists of packages that are missing, or older than the archive.
+	// The package lists may be missing, or older than the archive.
 	if _, err := command(ctx, dir, "apt-get", "-q", "update"); err != nil {
 		return err
 	}
@@ -115,8 +114,7 @@ func tryUnpack(ctx context.Context, dir, pkg, depends string) error {
 	return os.Remove(files[0])
 }
 
-// command runs a program in a folder, and returns its output. The error has what it
-// said.
+// command runs a program in a directory, and returns its output. The error contains the output.
 func command(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errs strings.Builder

@@ -12,10 +12,9 @@ import (
 	"strings"
 )
 
-// archive writes what the kernel unpacks to be the root file system of a guest: a
-// cpio archive in the format "newc" (Documentation/driver-api/early-userspace/
-// buffer-format.rst in Linux). Everything in it belongs to root, unless it says
-// otherwise.
+// archive writes the root file system of a guest in the form that the kernel unpacks: a cpio
+// archive in the format "newc" (Documentation/driver-api/early-userspace/buffer-format.rst in
+// Linux). Everything in it belongs to root, unless specified otherwise.
 type archive struct {
 	w     *bufio.Writer
 	size  int64
@@ -25,9 +24,8 @@ type archive struct {
 	err   error // the first one
 }
 
-// newArchive starts an archive. links are folders that are not what they seem: on
-// Debian /bin is a link to /usr/bin, and a folder of that name in this archive
-// would take its place.
+// newArchive starts an archive. links are directories that are links: on Debian /bin is a link to
+// /usr/bin, and a directory of that name in this archive would replace it.
 func newArchive(w io.Writer, links map[string]string) *archive {
 	return &archive{w: bufio.NewWriter(w), dirs: map[string]bool{".": true, "/": true}, links: links}
 }
@@ -38,7 +36,7 @@ const (
 	modeLink = 0o120000
 )
 
-// owner is whose a file is.
+// owner is the owner of a file.
 type owner struct{ uid, gid int }
 
 // entry writes the head of one entry.

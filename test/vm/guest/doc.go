@@ -1,12 +1,11 @@
-// Package guest starts a throw-away virtual machine, runs programs in it, and tells
-// what they print and how they end.
+// Package guest starts a temporary virtual machine, runs programs in it, and returns their output
+// and exit statuses.
 //
-// A guest is a QEMU process with Debian's kernel for cloud machines and a root file
-// system in memory. By default that holds busybox and the programs; with systemd it
-// holds a minimal Debian whose process 1 is its systemd. Nothing of the host is
-// used but files that are copied, and nothing of it is changed: what has to be
-// fetched goes to the folder execd-vm of the user's cache. Without hardware
-// virtualisation QEMU emulates, and programs are five to fifteen times slower.
+// A guest is a QEMU process with Debian's kernel for cloud machines and a root file system in
+// memory. By default that contains busybox and the programs; with systemd it contains a minimal
+// Debian whose process 1 is its systemd. The host is not changed, and only copies of its files are
+// used: downloads go to the directory execd-vm of the user's cache. Without hardware virtualisation
+// QEMU emulates, and programs are five to fifteen times slower.
 //
 // How it works:
 //

@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/test/vm/plan"
 )
 
-// insidePackage is what runs in a guest besides the programs.
+// insidePackage is the package of the program that runs in a guest and starts the steps.
 const insidePackage = "github.com/execd-project/execd/test/vm/inside"
 
 // writeInitramfs writes the root file system of the guest: with systemd Debian's,

@@ -16,27 +16,27 @@ import (
 const (
 	V2     = "v2"     // one hierarchy
 	V1     = "v1"     // one per controller
-	Hybrid = "hybrid" // as v1, and an empty v2 beside
+	Hybrid = "hybrid" // like v1, and an empty v2 hierarchy in addition
 )
 
-// Machine is a guest that can be started.
+// Machine describes a guest.
 type Machine struct {
 	Sockets, Cores, Threads int    // the CPUs; 1 if 0
-	Nodes                   int    // NUMA nodes, among which CPUs and memory are dealt; 1 if 0
+	Nodes                   int    // NUMA nodes, with equal parts of the CPUs and memory; 1 if 0
 	Memory                  int    // MiB; enough for tests if 0
 	Swap                    int    // MiB of swap space, which Memory must have room for
 	Cgroup                  string // V2 if empty
 	Systemd                 bool
 	Modules                 []string          // kernel modules to load
-	Files                   map[string]string // what is copied into it: path there, and here
-	Timeout                 time.Duration     // of all that happens in it; three minutes if 0
-	Console                 io.Writer         // gets what the kernel says, unless nil
+	Files                   map[string]string // files to copy: path in the guest, path on the host
+	Timeout                 time.Duration     // for the whole run; three minutes if 0
+	Console                 io.Writer         // receives the kernel's messages, unless nil
 }
 
 // Step is a program to run.
 type Step struct {
-	plan.Step           // the path of the program is that in the guest
-	Output    io.Writer // gets its standard output and standard error
+	plan.Step           // the path of the program is a path in the guest
+	Output    io.Writer // receives its standard output and standard error
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 	systemdMemory  = 2048
 )
 
-// complete fills in defaults, and refuses what cannot be.
+// complete sets defaults, and refuses invalid values.
 func (m Machine) complete() (Machine, error) {
 	for _, n := range []*int{&m.Sockets, &m.Cores, &m.Threads, &m.Nodes} {
 		if *n == 0 {
@@ -89,7 +89,7 @@ func (m Machine) complete() (Machine, error) {
 
 func (m *Machine) cpus() int { return m.Sockets * m.Cores * m.Threads }
 
-// plan returns the plan that the guest carries out.
+// plan returns the plan for the guest.
 func (m *Machine) plan(steps []Step, modules []plan.Module) (*plan.Plan, error) {
 	p := &plan.Plan{Cgroup: m.Cgroup, Systemd: m.Systemd, Swap: m.Swap, Modules: modules}
 	if len(steps) == 0 {

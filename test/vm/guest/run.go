@@ -18,18 +18,18 @@ import (
 	"github.com/execd-project/execd/test/vm/plan"
 )
 
-// ErrTimeout is returned when a guest has not ended in time.
+// ErrTimeout is the error if a guest has not finished in time.
 var ErrTimeout = errors.New("the guest has not ended in time")
 
-// Result is how a step has ended.
+// Result is the result of a step.
 type Result struct {
-	Status  int // as a shell has it: 128+N for signal N
+	Status  int // as in a shell: 128+N for signal N
 	Elapsed time.Duration
 }
 
-// Run starts the machine, runs the steps one after another, and returns how they
-// ended. With an error it returns those that did; the error wraps ErrTimeout, or
-// says with the last words of the kernel what was wrong with the guest.
+// Run starts the machine, runs the steps one after another, and returns their results. With an
+// error it returns the results of the finished steps. The error wraps ErrTimeout, or contains the
+// kernel's last messages.
 func (m Machine) Run(ctx context.Context, steps ...Step) ([]Result, error) {
 	m, err := m.complete()
 	if err != nil {
@@ -75,8 +75,8 @@ func (m *Machine) boot(ctx context.Context, args []string, steps []Step) ([]Resu
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	cmd.ExtraFiles = []*os.File{console}
-	// Whatever happens to us, no machine is left running. It is the thread that
-	// must not end before.
+	// The kernel kills QEMU if this process dies. The signal is bound to this thread, which must
+	// not exit before.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -152,7 +152,7 @@ func receive(r io.Reader, steps []Step) ([]Result, error) {
 	}
 }
 
-// tail keeps the end of what is written to it, and passes everything on.
+// tail keeps the end of the data written to it, and passes everything on.
 type tail struct {
 	next io.Writer
 	kept []byte

@@ -48,7 +48,7 @@ func become(p *plan.Plan, n int) error {
 	return &fs.PathError{Op: "cannot execute", Path: path, Err: unix.Exec(path, s.Argv, env)}
 }
 
-// identity is that of a user.
+// identity is the identity of a user.
 type identity struct {
 	name     string
 	uid, gid int

@@ -1,4 +1,4 @@
-// Inside is what runs in a guest of test/vm besides the programs under test. It is
+// Inside is the program that runs in a guest of test/vm and starts the programs under test. It is
 // one executable with several parts:
 //
 //	process 1   of a guest without systemd: it mounts what a Linux system has, and
@@ -8,8 +8,8 @@
 //	            they end, and ends the guest.
 //	step N      becomes the program of step N, as its user and in its control group.
 //
-// What goes wrong is told to the host, and the guest ends. On a machine that is no
-// guest it refuses to do anything.
+// It reports errors to the host, and the guest ends. On a machine that is not a guest it refuses to
+// do anything.
 package main
 
 import (
@@ -71,7 +71,7 @@ func readPlan() (*plan.Plan, error) {
 	return p, nil
 }
 
-// tell has the host know that the guest has failed.
+// tell reports to the host that the guest has failed.
 func tell(cause error) {
 	line, err := openLine()
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// point is a file system to be mounted.
+// point is a file system to mount.
 type point struct{ source, dir, kind, options string }
 
 var mounts = []point{

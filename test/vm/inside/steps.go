@@ -65,7 +65,7 @@ func runSteps(p *plan.Plan) error {
 	return nil
 }
 
-// runStep runs one command, and sends what it prints.
+// runStep runs one command, and sends its output.
 func runStep(line *os.File, n int, cmd *exec.Cmd) (status int, err error) {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -147,7 +147,7 @@ func send(line *os.File, n int, out, over *os.File) error {
 	return nil
 }
 
-// unitName is that of the service which is step n.
+// unitName returns the name of the service for step n.
 func unitName(n int) string { return "step" + strconv.Itoa(n) + ".service" }
 
 // unitCommand runs a step as a service of its own: with a control group that is

@@ -26,7 +26,7 @@ type Frame struct {
 	Payload []byte
 }
 
-// maxPayload bounds what a reader allocates for a line that is damaged.
+// maxPayload limits the memory that a reader allocates for a damaged line.
 const maxPayload = 1 << 20
 
 // Write writes a frame, in one call.
@@ -71,7 +71,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// EndFrame returns the frame of a step that is over.
+// EndFrame returns the frame of a finished step.
 func EndFrame(step int, e End) (Frame, error) {
 	b, err := json.Marshal(e)
 	return Frame{Ended, step, b}, err

@@ -1,18 +1,17 @@
-// Package plan is what the host and a guest say to each other: the host leaves a
-// Plan in the guest's file system, and the guest answers with frames on a serial
-// line.
+// Package plan defines the data exchanged between the host and a guest: the host stores a Plan in
+// the guest's file system, and the guest answers with frames on a serial line.
 //
-// It is for test/vm only, whose two executables share it. Nothing in it may be
-// called from several goroutines at a time.
+// It is for test/vm only, whose two executables share it. Nothing in it may be called from several
+// goroutines at a time.
 package plan
 
-// Path is where the guest finds its Plan, as JSON.
+// Path is the path of the Plan in the guest, in JSON.
 const Path = Dir + "/plan.json"
 
-// Dir holds what belongs to the machinery of the guest.
+// Dir is the directory of the guest's own files.
 const Dir = "/vm"
 
-// Inside is where the guest's own executable is.
+// Inside is the path of the guest's own executable.
 const Inside = Dir + "/inside"
 
 // The serial lines of the guest. The console has one of its own, so that what the
@@ -22,7 +21,7 @@ const (
 	Frames  = "/dev/ttyS1"
 )
 
-// Plan says what the guest is to do.
+// Plan is the guest's task.
 type Plan struct {
 	Cgroup  string // which hierarchies are mounted: "v2", "v1" or "hybrid"
 	Systemd bool   // process 1 is systemd, which mounts the hierarchies itself
@@ -31,14 +30,14 @@ type Plan struct {
 	Steps   []Step
 }
 
-// Module is a kernel module; those it needs come before it.
+// Module is a kernel module; the modules that it needs precede it.
 type Module struct {
 	Path       string
 	Parameters string
 }
 
-// Step is one program to run. Steps run one after another, and each of them starts
-// in a guest where no process of the step before is left.
+// Step is a program to run. Steps run one after another, and each starts in a guest without
+// processes of the previous step.
 type Step struct {
 	Argv []string
 	Dir  string   // working directory
@@ -51,8 +50,8 @@ type Step struct {
 	Properties []string
 }
 
-// End is how a step ended.
+// End is the result of a step.
 type End struct {
-	Status       int // as a shell has it: 128+N for signal N
+	Status       int // as in a shell: 128+N for signal N
 	Milliseconds int64
 }
