@@ -393,7 +393,7 @@ var replacements = []struct {
 	{regexp.MustCompile(`\d\d/\d\d/\d{4} \d\d:\d\d:\d\d`), "<date and time>"},
 	{regexp.MustCompile(`[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}`), "<weekday and time>"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`), "<xml time>"},
-	{regexp.MustCompile(`(\d+/\d+/\d+ +)[ \d]\d\.\d\d`), "$1<load>"},
+	{regexp.MustCompile(`(\d+/\d+/\d+ +)\d+\.\d\d +`), "$1<load> "}, // in a column, and filled with blanks on the right
 	{regexp.MustCompile(`(all\.q +)[ \d]\d\.\d\d( +\d+ +\d+ +\d+)`), "$1<load>$2"},
 	{regexp.MustCompile(`(<(?:load_avg|load|io_usage)>)[^<]*`), "$1<load>"},
 	{regexp.MustCompile(commandDir + ":"), ""}, // in PATH
