@@ -102,7 +102,7 @@ func (s *screen) enter(text string) {
 	}
 }
 
-// interactive is the start of an interactive job.
+// interactive returns the start of an interactive job.
 func (w *world) interactive(id int, i Interactive, words ...string) *Start {
 	w.Helper()
 	s := w.job(id, words...)

@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// lookedAt is an agent with jobs that have a directory and no supervisor.
+// lookedAt returns an agent with jobs that have a directory and no supervisor.
 func lookedAt(t *testing.T, jobs int) *Agent {
 	t.Helper()
 	spool, err := jobdir.OpenSpool(filepath.Join(t.TempDir(), "spool"))

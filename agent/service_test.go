@@ -57,7 +57,7 @@ func (w *world) outOfService(s *Start, reason string) {
 	}
 }
 
-// service is the report whether the host takes jobs, as a master gets it that begins.
+// service returns the report whether the host takes jobs, as a master gets it that begins.
 func (w *world) service() *ServiceReport {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)

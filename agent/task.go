@@ -36,7 +36,7 @@ func (a *Agent) StartTask(ctx context.Context, s *TaskStart) (JobReport, error) 
 // jobs and of other jobs' tasks.
 func taskKeys(job job.ID) string { return job.String() + "/" }
 
-// StartKey is the key that Start or StartTask had.
+// StartKey returns the key that Start or StartTask had.
 func (r *JobReport) StartKey() string {
 	if r.ID.PETask == "" {
 		return r.Key

@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// tight is a configuration with a parallel environment whose tasks the agent starts.
+// tight returns a configuration with a parallel environment whose tasks the agent starts.
 func tight(t testing.TB, first string) func(*Options) {
 	t.Helper()
 	c := load(t, map[string]string{

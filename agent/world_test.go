@@ -189,7 +189,7 @@ func (w *world) end() {
 	}
 }
 
-// job is a start of a command line of qsub.
+// job returns a start of a command line of qsub.
 func (w *world) job(id int, words ...string) *Start {
 	w.Helper()
 	dir := w.TempDir()

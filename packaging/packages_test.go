@@ -119,7 +119,7 @@ func expected(t *testing.T, own []string) []string {
 	return list
 }
 
-// one is the only package of a format.
+// one returns the only package of a format.
 func one(t *testing.T, pattern string) string {
 	t.Helper()
 	testenv.Require(t, testenv.Packages)

@@ -173,7 +173,7 @@ func TestService(t *testing.T) {
 	h.until("the job is gone with its scope", func() bool { return job.Signal(unix.Signal(0)) != nil })
 }
 
-// findProcess is a process by its number, whatever becomes of that.
+// findProcess returns a process by its number, whatever becomes of that.
 func findProcess(t *testing.T, pid string) *os.Process {
 	t.Helper()
 	n, err := strconv.Atoi(pid)

@@ -24,7 +24,7 @@ var calendarTable = table[Calendar]{
 	},
 }
 
-// calendarEntries is a list of entries with blanks between them, or NONE. A blank after a comma
+// calendarEntries returns a list of entries with blanks between them, or NONE. A blank after a comma
 // does not separate entries: qconf breaks long lines there.
 func calendarEntries(field func(*Calendar) *string) kind[Calendar] {
 	return orNone(kind[Calendar]{breaks: betweenItems, read: func(c *Calendar, s string) (string, error) {

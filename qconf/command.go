@@ -26,7 +26,7 @@ var (
 	peVariables = append(slices.Clone(procedureVariables), "pe_hostfile", "pe", "pe_slots") // sge_pe(5), start_proc_args
 )
 
-// path is an absolute path.
+// path returns an absolute path.
 func path[T any](field func(*T) *string) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		*field(dst) = s
@@ -34,7 +34,7 @@ func path[T any](field func(*T) *string) kind[T] {
 	}}
 }
 
-// optionalPath is an absolute path or NONE, which is stored as "".
+// optionalPath returns an absolute path or NONE, which is stored as "".
 func optionalPath[T any](field func(*T) *string) kind[T] { return orNone(path(field), field) }
 
 func checkAbsolute(s string) error {
@@ -56,7 +56,7 @@ func command[T any](variables []string, field func(*T) *string) kind[T] {
 	}}, field)
 }
 
-// userCommand is a command with an optional prefix user@, which says who runs
+// userCommand returns a command with an optional prefix user@, which says who runs
 // it (sge_conf(5), prolog).
 func userCommand[T any](variables []string, field func(*T) *string) kind[T] {
 	return orNone(kind[T]{read: func(dst *T, s string) (string, error) {
@@ -75,7 +75,7 @@ func userCommand[T any](variables []string, field func(*T) *string) kind[T] {
 	}}, field)
 }
 
-// method is a command, or a signal by name or number, or NONE, stored as "",
+// method returns a command, or a signal by name or number, or NONE, stored as "",
 // for the signal that is the default (queue_conf(5), suspend_method).
 func method[T any](field func(*T) *string) kind[T] {
 	return orNone(kind[T]{read: func(dst *T, s string) (string, error) {
@@ -90,7 +90,7 @@ func method[T any](field func(*T) *string) kind[T] {
 	}}, field)
 }
 
-// signal is a signal by name or number, or NONE, stored as "".
+// signal returns a signal by name or number, or NONE, stored as "".
 func signal[T any](field func(*T) *string) kind[T] {
 	return orNone(kind[T]{read: func(dst *T, s string) (string, error) {
 		*field(dst) = s

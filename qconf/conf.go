@@ -171,7 +171,7 @@ func confRows() []attribute[Configuration] {
 	}
 }
 
-// asWritten is a row whose values are printed as they were given, except for blanks in lists,
+// asWritten returns a row whose values are printed as they were given, except for blanks in lists,
 // because Grid Engine stores configurations as text.
 func asWritten[T any](name, def string, k kind[T]) attribute[T] {
 	return row(name, def, kind[T]{breaks: k.breaks, keeps: k.keeps, read: func(dst *T, s string) (string, error) {

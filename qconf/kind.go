@@ -18,7 +18,7 @@ const Forever = time.Duration(math.MaxInt64)
 // none is how an empty value is written.
 const none = "NONE"
 
-// name is an object_name of sge_types(5).
+// name returns an object_name of sge_types(5).
 func name[T any](field func(*T) *string) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		*field(dst) = s
@@ -26,7 +26,7 @@ func name[T any](field func(*T) *string) kind[T] {
 	}}
 }
 
-// optionalName is an object_name or NONE, which is stored as "".
+// optionalName returns an object_name or NONE, which is stored as "".
 func optionalName[T any](field func(*T) *string) kind[T] {
 	return orNone(name(field), field)
 }
@@ -51,7 +51,7 @@ func anyText[T any](field func(*T) *string) kind[T] {
 	}}
 }
 
-// number is a decimal or hexadecimal integer from lo to hi.
+// number returns a decimal or hexadecimal integer from lo to hi.
 func number[T any](lo, hi int, field func(*T) *int) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		v, err := parseNumber(s, lo, hi)
@@ -94,7 +94,7 @@ func parseBool(s string) (bool, error) {
 	return false, fmt.Errorf("%q is neither true nor false, expected TRUE or FALSE", s)
 }
 
-// duration is a time_specifier of sge_types(5) of at least lo.
+// duration returns a time_specifier of sge_types(5) of at least lo.
 func duration[T any](lo time.Duration, field func(*T) *time.Duration) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		v, err := parseDuration(s)
@@ -110,7 +110,7 @@ func duration[T any](lo time.Duration, field func(*T) *time.Duration) kind[T] {
 	}}
 }
 
-// durationOrForever is a time_specifier or INFINITY, which is stored as Forever.
+// durationOrForever returns a time_specifier or INFINITY, which is stored as Forever.
 func durationOrForever[T any](field func(*T) *time.Duration) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		v, err := parseDuration(s)
@@ -133,7 +133,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return time.Duration(v) * time.Second, nil
 }
 
-// limit is the soft or the hard value of a resource (queue_conf(5), RESOURCE
+// limit returns the soft or the hard value of a resource (queue_conf(5), RESOURCE
 // LIMITS), named like its attribute.
 func limit[T any](r job.Resource, hard bool, field func(*T) *job.Limits) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
@@ -167,7 +167,7 @@ func words(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
 }
 
-// list is a list of items that check accepts, or NONE. It is printed with sep between the items. A
+// list returns a list of items that check accepts, or NONE. It is printed with sep between the items. A
 // repeated item counts once, as in Grid Engine.
 func list[T any](sep string, check func(string) error, field func(*T) *[]string) kind[T] {
 	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
@@ -206,10 +206,10 @@ func joined(items []string, sep string) string {
 	return strings.Join(items, sep)
 }
 
-// names is a blank separated list of object names.
+// names returns a blank separated list of object names.
 func names[T any](field func(*T) *[]string) kind[T] { return list(" ", CheckName, field) }
 
-// hosts is a blank separated list of host names and @groups.
+// hosts returns a blank separated list of host names and @groups.
 func hosts[T any](field func(*T) *[]string) kind[T] { return list(" ", checkHostIdentifier, field) }
 
 // Setting is an element of a list of complex_name=value (queue_conf(5), load_thresholds,
@@ -218,7 +218,7 @@ type Setting struct {
 	Name, Value string
 }
 
-// settings is a list of complex_name=value, or NONE.
+// settings returns a list of complex_name=value, or NONE.
 func settings[T any](field func(*T) *[]Setting) kind[T] {
 	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
 		*field(dst) = nil

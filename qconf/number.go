@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// unsigned is a number of at most 32 bits, at least lo.
+// unsigned returns a number of at most 32 bits, at least lo.
 func unsigned[T any](lo int, field func(*T) *int) kind[T] { return number(lo, math.MaxUint32, field) }
 
-// float is a finite number, which is printed with six decimals.
+// float returns a finite number, which is printed with six decimals.
 func float[T any](field func(*T) *float64) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		v, err := decimal(s)
@@ -30,7 +30,7 @@ type Weight struct {
 	Factor float64
 }
 
-// weights is a list of name=factor, or NONE. It is printed with six decimals.
+// weights returns a list of name=factor, or NONE. It is printed with six decimals.
 func weights[T any](check func(string) error, field func(*T) *[]Weight) kind[T] {
 	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
 		*field(dst) = nil

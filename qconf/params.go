@@ -437,7 +437,7 @@ func readPDCInterval(e *ExecdParams, s string) (string, error) {
 	return normal, err
 }
 
-// notification is a signal name, default or none (sge_conf(5), NOTIFY_KILL).
+// notification returns a signal name, default or none (sge_conf(5), NOTIFY_KILL).
 func notification[T any](field func(*T) *job.Notification) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		switch {

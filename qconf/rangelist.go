@@ -27,7 +27,7 @@ func parseRange(s string, lo, hi int) (Range, error) {
 	return Range{First: m, Last: n}, nil
 }
 
-// ranges is a list of ranges from lo to hi, or NONE.
+// ranges returns a list of ranges from lo to hi, or NONE.
 func ranges[T any](lo, hi int, field func(*T) *[]Range) kind[T] {
 	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {
 		*field(dst) = nil

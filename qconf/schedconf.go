@@ -163,7 +163,7 @@ func newSchedulerConfig(text Text, c SchedulerConfig, err error) (*SchedulerConf
 	return &c, err
 }
 
-// units is a number of seconds or hours.
+// units returns a number of seconds or hours.
 func units(unit time.Duration, field func(*SchedulerConfig) *time.Duration) kind[SchedulerConfig] {
 	return kind[SchedulerConfig]{read: func(c *SchedulerConfig, s string) (string, error) {
 		var n int

@@ -38,7 +38,7 @@ const (
 	LongestRunning  SubordinateAction = "lr" // the longest run time
 )
 
-// subordinates is the notation of subordinate_list: NONE, "q=slots, q" or
+// subordinates returns the notation of subordinate_list: NONE, "q=slots, q" or
 // "slots=N(q:seq:action, q)".
 func subordinates[T any](field func(*T) *Subordination) kind[T] {
 	return kind[T]{breaks: betweenItems, keeps: true, read: func(dst *T, s string) (string, error) {

@@ -41,7 +41,7 @@ type kind[T any] struct {
 	read func(dst *T, text string) (normal string, err error)
 }
 
-// row is an attribute that has a default.
+// row returns an attribute that has a default.
 func row[T any](name, def string, k kind[T]) attribute[T] {
 	return attribute[T]{name: name, def: def, kind: k}
 }

@@ -46,7 +46,7 @@ const (
 // defaultNode is a reserved name in the share tree: no user or project may have it.
 const defaultNode = "default"
 
-// ownName is the name of a user or a project.
+// ownName returns the name of a user or a project.
 func ownName[T any](field func(*T) *string) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		*field(dst) = s

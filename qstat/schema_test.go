@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// schemaOf is the schema of a document, by the name of its file, in Debian's gridengine-common.
+// schemaOf returns the schema of a document, by the name of its file, in Debian's gridengine-common.
 func schemaOf(path, text string) string {
 	name := filepath.Base(path)
 	switch {

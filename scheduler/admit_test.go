@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// running is a start as its master books it.
+// running returns a start as its master books it.
 func running(s *scheduler.Start, now int64) *scheduler.Running {
 	return &scheduler.Running{Job: s.Job, Task: s.Task, Started: now, PE: s.PE, Grants: s.Grants}
 }

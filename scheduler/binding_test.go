@@ -18,7 +18,7 @@ const (
 	unaware = "params NONE"
 )
 
-// cores is a cluster whose hosts n1, n2 ... report these topologies and topologies in use,
+// cores returns a cluster whose hosts n1, n2 ... report these topologies and topologies in use,
 // "SCC" or "SCC/ScC"; "" for none. Each has two queues with 8 slots, n1 before n2.
 func cores(t testing.TB, sched string, hosts ...string) *scheduler.State {
 	t.Helper()

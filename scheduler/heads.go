@@ -136,7 +136,7 @@ func (h *heads) sink() {
 	h.down(0)
 }
 
-// before is the order of dispatch (sge_priority(5)): the higher priority, the earlier
+// before returns the order of dispatch (sge_priority(5)): the higher priority, the earlier
 // submission, the smaller job id.
 func (k *headKey) before(o *headKey) bool {
 	switch {

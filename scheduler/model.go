@@ -238,7 +238,7 @@ const (
 	atPE // the slots of a parallel environment
 )
 
-// index is the number of a layer, from 0.
+// index returns the number of a layer, from 0.
 func (l layerSet) index() int { return bits.TrailingZeros8(uint8(l)) }
 
 // NewModel compiles a configuration. It returns a problem for each contradiction between files that
@@ -443,31 +443,31 @@ func (b *builder) compilePEs() {
 	}
 }
 
-// Hosts is the number of execution hosts.
+// Hosts returns the number of execution hosts.
 func (m *Model) Hosts() int { return len(m.hosts) }
 
-// Instances is the number of queue instances.
+// Instances returns the number of queue instances.
 func (m *Model) Instances() int { return len(m.instances) }
 
-// Queues is the number of cluster queues.
+// Queues returns the number of cluster queues.
 func (m *Model) Queues() int { return len(m.queues) }
 
-// Cluster is the configuration that the model was made of.
+// Cluster returns the configuration that the model was made of.
 func (m *Model) Cluster() *qconf.Cluster { return m.cluster }
 
-// HostName is the name of a host, "global" for GlobalHost.
+// HostName returns the name of a host, "global" for GlobalHost.
 func (m *Model) HostName(id HostID) string { return m.hostByID(id).name }
 
-// QueueName is the name of a cluster queue.
+// QueueName returns the name of a cluster queue.
 func (m *Model) QueueName(id QueueID) string { return m.queues[id].name }
 
-// QueueObject is a cluster queue as it was configured.
+// QueueObject returns a cluster queue as it was configured.
 func (m *Model) QueueObject(id QueueID) *qconf.Queue { return m.queues[id].object }
 
-// InstanceName is the name of a queue instance, queue@host.
+// InstanceName returns the name of a queue instance, queue@host.
 func (m *Model) InstanceName(id InstanceID) string { return m.instances[id].name }
 
-// PEName is the name of a parallel environment, empty for None.
+// PEName returns the name of a parallel environment, empty for None.
 func (m *Model) PEName(id PEID) string {
 	if id == None {
 		return ""
@@ -478,10 +478,10 @@ func (m *Model) PEName(id PEID) string {
 // Settings are the parameters of a queue instance.
 func (m *Model) Settings(id InstanceID) *qconf.QueueInstance { return &m.instances[id].settings }
 
-// HostOf is the host of a queue instance.
+// HostOf returns the host of a queue instance.
 func (m *Model) HostOf(id InstanceID) HostID { return m.instances[id].host }
 
-// QueueOf is the cluster queue of a queue instance.
+// QueueOf returns the cluster queue of a queue instance.
 func (m *Model) QueueOf(id InstanceID) QueueID { return m.instances[id].queue }
 
 // Ambiguous is why a queue instance is ambiguous (queue_conf(5): several host groups
@@ -541,7 +541,7 @@ func (m *Model) hostByID(id HostID) *hostModel {
 	return &m.hosts[id]
 }
 
-// groupsOf is an expression.Groups.
+// groupsOf returns an expression.Groups.
 func (m *Model) groupsOf(host string) []string {
 	if id, ok := m.Host(host); ok {
 		return m.hostByID(id).groups

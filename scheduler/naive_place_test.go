@@ -84,7 +84,7 @@ func (r *naiveRun) occupied(place, attribute string) (exclusive, others int) {
 	return exclusive, others
 }
 
-// correction is the load correction of a host, or of the cluster, in hundredths.
+// correction returns the load correction of a host, or of the cluster, in hundredths.
 func (r *naiveRun) correction(host string) float64 {
 	decay := float64(r.site.scheduler.decay)
 	if decay <= 0 || len(r.site.scheduler.adjustments) == 0 {
@@ -167,7 +167,7 @@ func (r *naiveRun) reduce() {
 	}
 }
 
-// at is the value of an attribute at a place.
+// at returns the value of an attribute at a place.
 func (r *naiveRun) at(place, attribute string) (v naiveValue, ok bool) {
 	return r.value(place, attribute, true)
 }
@@ -208,7 +208,7 @@ func (r *naiveRun) value(place, attribute string, bookings bool) (v naiveValue, 
 	return v, true
 }
 
-// strictest is the value of an attribute over several layers, for all but requests. Where
+// strictest returns the value of an attribute over several layers, for all but requests. Where
 // the future is planned, what is in use now is not looked at.
 func (r *naiveRun) strictest(attribute string, places ...string) (best naiveValue, ok bool) {
 	a := r.site.attribute(attribute)

@@ -10,7 +10,7 @@ import (
 // quotaConsumer is what the filters of a quota rule look at.
 type quotaConsumer struct{ user, project, pe, queue, host string }
 
-// ruleFor is the rule of a set that holds for a consumer: the first one that matches.
+// ruleFor returns the rule of a set that holds for a consumer: the first one that matches.
 func (r *naiveRun) ruleFor(set *siteQuotaSet, j *naiveJob, pe string, i *siteInstance) *siteQuotaRule {
 	for _, rule := range set.rules {
 		if r.filterUser(rule.users, j) && filterName(rule.projects, j.project) && filterName(rule.pes, pe) &&
@@ -117,7 +117,7 @@ func (r *naiveRun) quotaUsed(set *siteQuotaSet, rule *siteQuotaRule, c quotaCons
 	return amount, exclusive, others
 }
 
-// quotaLimit is a limit as a number. $attribute*factor is the value of the host.
+// quotaLimit returns a limit as a number. $attribute*factor is the value of the host.
 func (r *naiveRun) quotaLimit(text, host string) float64 {
 	dynamic, ok := strings.CutPrefix(text, "$")
 	if !ok {

@@ -317,7 +317,7 @@ func (r *naiveRun) loadFormula(host string) float64 {
 	return sum
 }
 
-// number is a value of a type that is a number, as the tests write them.
+// number returns a value of a type that is a number, as the tests write them.
 func number(text string) float64 {
 	switch text {
 	case "TRUE":

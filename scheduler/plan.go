@@ -413,7 +413,7 @@ func (r *run) reserve(h *head) bool {
 }
 
 // explainReserving finds the reasons that Grid Engine adds while it looks for a later start of a
-// serial job: reasons against instances that were not checked for now, because they are full.
+// serial job: reasons against full instances, which the search for a place in this run leaves out.
 func (r *run) explainReserving(h *head) {
 	c := h.job.Category
 	// If nothing is left at all, there are no reasons about single places, except for the job that

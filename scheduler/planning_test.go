@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// planningSite is a cluster in which jobs compete for slots and memory.
+// planningSite returns a cluster in which jobs compete for slots and memory.
 func planningSite(g *generator) *site {
 	s := &site{attributes: attributes, global: &siteHost{name: "global"}, groups: map[string][]string{}, users: map[string][]string{}}
 	q := &siteQueue{name: "a.q"}

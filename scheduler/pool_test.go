@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/scheduler/rangelist"
 )
 
-// pooled is a host with 8 GB for 8 slots. Without name its requests are each for themselves.
+// pooled returns a host with 8 GB for 8 slots. Without name its requests are each for themselves.
 func pooled(t *testing.T, name string) *scheduler.State {
 	t.Helper()
 	return scheduler.NewState(modelOf(t, directory(map[string]string{

@@ -89,7 +89,7 @@ func asMap(pairs []string) map[string]string {
 	return m
 }
 
-// queueFile is the queue with other lines.
+// queueFile returns the queue with other lines.
 func queueFile(lines string) map[string]string {
 	text := "qname a.q\nhostlist n1 n2\n" + lines
 	for _, usual := range []string{"slots 2\n", "load_thresholds NONE\n", "pe_list fill\n"} {

@@ -104,7 +104,7 @@ func (m *Model) Names(g *Grant) map[string][]string {
 	return names
 }
 
-// SetNames is the reverse of Names: it gives elements to a task by the names or shortcuts of their
+// SetNames returns the reverse of Names: it gives elements to a task by the names or shortcuts of their
 // complexes, grant by grant. If a complex is a resource map at several places, each place gets as
 // many of its elements as the task takes there. Surplus elements are given at the host, which Admit
 // refuses. SetNames returns the names of complexes that do not exist, sorted.

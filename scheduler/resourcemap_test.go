@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/scheduler/rangelist"
 )
 
-// gpus is a host with four GPUs by name, and a license for each job by name.
+// gpus returns a host with four GPUs by name, and a license for each job by name.
 func gpus(t *testing.T) *scheduler.State {
 	t.Helper()
 	return scheduler.NewState(modelOf(t, directory(map[string]string{
@@ -107,7 +107,7 @@ func TestResourceMapRequest(t *testing.T) {
 	}
 }
 
-// twoKinds is a host with GPUs of two kinds, and one with another kind.
+// twoKinds returns a host with GPUs of two kinds, and one with another kind.
 func twoKinds(t *testing.T) *scheduler.State {
 	t.Helper()
 	return scheduler.NewState(modelOf(t, directory(map[string]string{

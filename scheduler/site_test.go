@@ -352,7 +352,7 @@ func (s *site) files() fstest.MapFS {
 	return files
 }
 
-// String is the site as it is shown when a test fails.
+// String returns the site as it is shown when a test fails.
 func (s *site) String() string {
 	var b strings.Builder
 	files := s.files()
@@ -390,7 +390,7 @@ func modelOf(t fatal, files fstest.MapFS, queues ...string) *scheduler.Model {
 	return m
 }
 
-// directory is a configuration directory from the names of files and their texts. It
+// directory returns a configuration directory from the names of files and their texts. It
 // has the standard complexes with those lines added that a file "complexes" has.
 func directory(texts map[string]string) fstest.MapFS {
 	files := fstest.MapFS{}
@@ -403,7 +403,7 @@ func directory(texts map[string]string) fstest.MapFS {
 	return files
 }
 
-// serialJob is a job of one task that asks for what the requests say.
+// serialJob returns a job of one task that asks for what the requests say.
 func serialJob(t fatal, m *scheduler.Model, id uint32, r *scheduler.Requests) *scheduler.Job {
 	t.Helper()
 	if r.User == "" {

@@ -117,7 +117,7 @@ func edit(text, changes string) string {
 	return text
 }
 
-// file is the text of a file: of one of the configuration with other lines, where it begins with "=".
+// file returns the text of a file: of one of the configuration with other lines, where it begins with "=".
 func (a *auditedMaster) file(text string) string {
 	a.t.Helper()
 	path, changes, ok := strings.Cut(strings.TrimPrefix(text, "="), ";")

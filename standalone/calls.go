@@ -98,7 +98,7 @@ func decode(body []byte, q any) *agentapi.Error {
 	return nil
 }
 
-// ending is the answer to calls while the daemon is stopping.
+// ending returns the answer to calls while the daemon is stopping.
 func ending() *agentapi.Error { return refuse(agentapi.Unavailable, api.Ending) }
 
 // input converts a request into the input of package command. The user comes from the kernel; of

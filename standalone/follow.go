@@ -37,7 +37,7 @@ func (m *Master) runOf(t *cell.Task, attempt int) *run {
 	return r
 }
 
-// parseKey is the start that a key of this cell names.
+// parseKey returns the start that a key of this cell names.
 func (m *Master) parseKey(key string) (job, task uint32, attempt int, ok bool) {
 	text, ok := strings.CutPrefix(key, m.id+"-")
 	parts := strings.Split(text, ".")

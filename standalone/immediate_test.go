@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// submitted is a command with -now y that waits for what becomes of its job.
+// submitted returns a command with -now y that waits for what becomes of its job.
 func submitted(m *Master) *answer {
 	x := newAnswer("1 key", time.Unix(1, 0))
 	x.result, x.immediate = &api.CommandAnswer{Stderr: "Waiting for immediate job to be scheduled.\n", Job: 7}, 7

@@ -24,7 +24,7 @@ import (
 	"github.com/execd-project/execd/standalone/store"
 )
 
-// testMaster is a master with an empty cell and a store; what it logs goes to log.
+// testMaster returns a master with an empty cell and a store; what it logs goes to log.
 func testMaster(t testing.TB) (m *Master, log *bytes.Buffer) {
 	t.Helper()
 	cluster, err := qconf.BuiltinOn("node1", 1)

@@ -205,7 +205,7 @@ func (m *Master) Methods() map[string]serve.Method {
 // Close closes the store.
 func (m *Master) Close() error { return m.store.Close() }
 
-// now is the time in seconds since 1970.
+// now returns the time in seconds since 1970.
 func (m *Master) now() int64 { return m.clock.Now().Unix() }
 
 // pause waits; it reports false if the context ends before.

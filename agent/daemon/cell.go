@@ -61,7 +61,7 @@ func (d *daemon) installFromMaster(files map[string]string) error {
 	})
 }
 
-// loginShell is the login shell of a user; empty where it is not known.
+// loginShell returns the login shell of a user; empty where it is not known.
 func loginShell(name string) string {
 	u, err := userdb.System().User(name)
 	if err != nil {

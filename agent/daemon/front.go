@@ -32,7 +32,7 @@ const frontDir = "front"
 // isFront reports whether this process is a front, whose launcher is another process.
 func (s *settings) isFront() bool { return s.launcher >= 0 }
 
-// launcherDescriptor is the descriptor of the launcher of this process; -1 for none. It removes the
+// launcherDescriptor returns the descriptor of the launcher of this process; -1 for none. It removes the
 // variable from the environment of child processes.
 func launcherDescriptor() int {
 	fd, err := strconv.Atoi(os.Getenv(launcher.Variable))
@@ -43,7 +43,7 @@ func launcherDescriptor() int {
 	return fd
 }
 
-// place is the directory of the daemon's own files: the spool directory, or that of a front below it.
+// place returns the directory of the daemon's own files: the spool directory, or that of a front below it.
 func (s *settings) place() string {
 	if s.isFront() {
 		return filepath.Join(s.spool, frontDir)
@@ -94,7 +94,7 @@ func (c *Command) becomeLauncher(s *settings) error {
 	return fmt.Errorf("cannot run the launcher %q: %w", path, err)
 }
 
-// rootConfiguration is the configuration of this host as root has written it: the launcher ignores
+// rootConfiguration returns the configuration of this host as root has written it: the launcher ignores
 // changes that the front makes with qconf.
 func (s *settings) rootConfiguration() (*qconf.Cluster, error) {
 	base, err := qconf.BuiltinOn(s.host, runtime.NumCPU())
@@ -223,7 +223,7 @@ func (d *daemon) connectLauncher() (err error) {
 	return err
 }
 
-// jobPath is the directory of a job.
+// jobPath returns the directory of a job.
 func (d *daemon) jobPath(id job.ID) string {
 	if d.spool == nil {
 		return jobdir.Area(d.settings.spool).JobPath(id)

@@ -31,7 +31,7 @@ func (s *settings) trustPlaces() error {
 		{"gpu-root", filepath.Join(s.gpuRoot, "proc"), false},
 	} {
 		if place.path == "" || place.path == "/proc" {
-			continue // /proc is mounted: also where all may write into /, nobody exchanges it
+			continue // a mount point: users cannot rename it, even where they may write into /
 		}
 		path, err := filepath.Abs(place.path)
 		if err != nil {

@@ -85,7 +85,7 @@ func (c *Cell) Protocol() *message.Protocol {
 
 func (c *Cell) path(name string) string { return filepath.Join(c.Root, c.Name, "common", name) }
 
-// Master is the host on which qmaster is, as act_qmaster has it now.
+// Master returns the host on which qmaster is, as act_qmaster has it now.
 func (c *Cell) Master() (string, error) {
 	text, err := userfile.Read(c.path("act_qmaster"), textfile.MaxConfig)
 	if err != nil {

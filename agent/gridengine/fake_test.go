@@ -440,7 +440,7 @@ func (w *world) next() *commlib.Message {
 	}
 }
 
-// report is the next report.
+// report returns the next report.
 func (w *world) report() *message.Report {
 	w.Helper()
 	for {
@@ -459,7 +459,7 @@ func (w *world) report() *message.Report {
 	}
 }
 
-// full is the next report of all load values.
+// full returns the next report of all load values.
 func (w *world) full() *message.Report {
 	w.Helper()
 	for {
@@ -469,7 +469,7 @@ func (w *world) full() *message.Report {
 	}
 }
 
-// jobReport is the next report of a job in a state.
+// jobReport returns the next report of a job in a state.
 func (w *world) jobReport(number uint32, state uint32) message.JobReport {
 	w.Helper()
 	for {

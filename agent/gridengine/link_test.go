@@ -18,7 +18,7 @@ func configurationList(c *message.Codec, list ...message.Configuration) *cull.Li
 	return message.ListOf(c, list)
 }
 
-// delivery is a job for the host of the test.
+// delivery returns a job for the host of the test.
 func delivery(number, task uint32) *message.Delivery {
 	j := minimal()
 	j.Job, j.Tasks[0].Number = number, task

@@ -126,8 +126,8 @@ func TestBusyMaster(t *testing.T) {
 	w.full()
 }
 
-// A connection that qmaster opens itself is recognised as one that the link opens: here it comes while
-// the first request of the former one is still unanswered, from an sge_qmaster of another release.
+// TestConnectionOfAnotherRelease: the link recognises the release also on a connection that sge_qmaster
+// opens. Here another release opens it before the first request of the link has an answer.
 func TestConnectionOfAnotherRelease(t *testing.T) {
 	w := speaking(t, message.GridEngine81)
 	w.next() // is never answered
@@ -152,7 +152,8 @@ func TestConnectionOfAnotherRelease(t *testing.T) {
 	w.told("start 5")
 }
 
-// A scheduler that chooses processors is told the parts of the host; others the usual topology.
+// TestTopologyReport: the agent reports the topology as a tree to masters whose scheduler chooses
+// processors, and as a string to all others.
 func TestTopologyReport(t *testing.T) {
 	for _, p := range message.Protocols {
 		t.Run(p.Name, func(t *testing.T) {

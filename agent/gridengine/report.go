@@ -93,7 +93,7 @@ const maxSequence = 9999
 func (s *session) report(now time.Time) {
 	s.next = now.Add(s.interval + s.interval/2) // unless load values arrive earlier
 	r := &message.Report{Host: s.options.Host, Sequence: s.sequence}
-	var values map[loadsensor.Key]loadsensor.Value // as they are told
+	var values map[loadsensor.Key]loadsensor.Value // in the form for this release of qmaster
 	all := s.load.due || s.load.base == nil || s.overdue(now)
 	if all && s.load.values == nil {
 		return // before the first load values there is nothing else to send

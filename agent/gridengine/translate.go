@@ -39,7 +39,7 @@ type surroundings struct {
 	gpuComplex string
 }
 
-// idOf is a job as package agent numbers it: the task of a job that is not an array job is 0.
+// idOf returns a job as package agent numbers it: the task of a job that is not an array job is 0.
 func idOf(j *message.Delivery) job.ID {
 	id := job.ID{Job: int(j.Job)}
 	if j.Type&message.TypeArray != 0 && len(j.Tasks) > 0 {
@@ -48,7 +48,7 @@ func idOf(j *message.Delivery) job.ID {
 	return id
 }
 
-// startOf is a job that qmaster has delivered, as package agent takes it.
+// startOf returns a job that qmaster has delivered, as package agent takes it.
 func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, error) {
 	if len(j.Tasks) != 1 || len(j.Tasks[0].Granted) == 0 {
 		return nil, fmt.Errorf("job %d has %d tasks, expected one, with a queue", j.Job, len(j.Tasks))
@@ -323,7 +323,7 @@ func (o *object) set(name, value string) {
 	}
 }
 
-// procedure is a command of the site. Because the cell's qconf has accepted it, it may also be a
+// procedure returns a command of the site. Because the cell's qconf has accepted it, it may also be a
 // name to look up in PATH, and contain a dollar sign before words that are not variables.
 func (o *object) procedure(name, value string) string {
 	if strings.EqualFold(value, "none") {

@@ -179,7 +179,7 @@ func TestGranted(t *testing.T) {
 	}
 }
 
-// minimal is a job that a change can be made to.
+// minimal returns a job that a change can be made to.
 func minimal() *message.Delivery {
 	return &message.Delivery{
 		Job: 7, Name: "n", Owner: "alice", ScriptFile: "n.sh", Script: "#!/bin/sh\n", Priority: message.PriorityZero, Restart: 1, PTY: 2,

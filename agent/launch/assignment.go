@@ -429,7 +429,7 @@ func (o *Assignment) vmemLimit() job.VmemLimit {
 	return o.Config.ExecdParams.VmemLimits.For(o.Queue.Queue)
 }
 
-// allSlots is the number of slots of the job on all hosts.
+// allSlots returns the number of slots of the job on all hosts.
 func (o *Assignment) allSlots() int { return cmp.Or(o.TotalSlots, o.Slots) }
 
 // granted counts the hosts and the queue instances of the job.

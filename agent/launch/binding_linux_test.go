@@ -22,7 +22,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// orderForCores is an order of a job with these options, in a queue with these
+// orderForCores returns an order of a job with these options, in a queue with these
 // processors. Its files go below dir.
 func orderForCores(dir, processors string, options ...string) (*Assignment, error) {
 	r, err := submit.Parse(submit.Input{
@@ -208,7 +208,7 @@ func TestCoresAreGivenOnce(t *testing.T) {
 	}
 }
 
-// preparedWithCores is a job in a spool area of its own, or in that of another.
+// preparedWithCores returns a job in a spool area of its own, or in that of another.
 func preparedWithCores(t *testing.T, spool *jobdir.Spool, number int, processors string, options ...string) *Job {
 	t.Helper()
 	o, err := orderForCores(filepath.Dir(spool.Path()), processors, options...)
@@ -364,7 +364,7 @@ func restrict(t *testing.T, cpus topology.CPUSet) (undo func()) {
 	}
 }
 
-// topologyInUse is the load value m_topology_inuse, read from the directories of all jobs.
+// topologyInUse returns the load value m_topology_inuse, read from the directories of all jobs.
 func topologyInUse(spool *jobdir.Spool, top topology.Topology) (string, error) {
 	used, _, err := coresInUse(spool, "host", top, nil)
 	return binding.TopologyInUse(top, used), err

@@ -424,7 +424,7 @@ func TestWaitWithoutThreads(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// script is a shell script in place of a supervisor.
+// script returns a shell script in place of a supervisor.
 func (p *place) script(t testing.TB, text string) string {
 	t.Helper()
 	f, err := os.CreateTemp(p.dir, ShepherdName)

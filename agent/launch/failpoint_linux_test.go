@@ -190,7 +190,7 @@ func (p *place) hasRun() int {
 	return strings.Count(string(b), "run\n")
 }
 
-// goOn is an agent that is started behind one that was killed. It returns the outcome
+// goOn returns an agent that is started behind one that was killed. It returns the outcome
 // of the job if there was one.
 func (p *place) goOn(t *testing.T) *job.Outcome {
 	t.Helper()

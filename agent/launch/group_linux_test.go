@@ -29,7 +29,7 @@ import (
 
 const mb = 1 << 20
 
-// orderOf is an order for a command as whoever runs the tests, with options of
+// orderOf returns an order for a command as whoever runs the tests, with options of
 // qsub, in a spool area of its own.
 func orderOf(t testing.TB, options ...string) (*jobdir.Spool, *Assignment) {
 	t.Helper()
@@ -199,7 +199,7 @@ func TestJobWithoutAGroupThatItNeedsIsNotLeftBehind(t *testing.T) {
 	}
 }
 
-// enters is a supervisor that puts a process into the group of the job, which
+// enters returns a supervisor that puts a process into the group of the job, which
 // then writes its number to pid, and does the rest.
 func enters(t *testing.T, rest string) string {
 	t.Helper()

@@ -136,7 +136,7 @@ func (p *place) sweep() {
 	}
 }
 
-// openDir is a new directory that all users may enter.
+// openDir returns a new directory that all users may enter.
 func openDir(t testing.TB) string {
 	t.Helper()
 	parent := ""
@@ -166,7 +166,7 @@ func (p *place) open() error {
 	return err
 }
 
-// order is an order for a shell command, with options of qsub.
+// order returns an order for a shell command, with options of qsub.
 func (p *place) order(command string, options ...string) (*Assignment, error) {
 	args := append([]string{"-wd", "/", "-o", "/dev/null", "-j", "y", "-N", "n"}, options...)
 	request, err := submit.Parse(submit.Input{Args: append(args, "-b", "y", "-shell", "n", "/bin/sh", "-c", command), Cwd: "/"})

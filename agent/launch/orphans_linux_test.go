@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// spread is a job of several processes: its first one, one in another session, one
+// spread returns a job of several processes: its first one, one in another session, one
 // below that without an environment. Each writes its number.
 func spread(dir string) string {
 	// The names of the files tell them apart: under one's own name when complete.

@@ -12,7 +12,7 @@ import (
 )
 
 // A job may have pids_limit processes and threads for each slot. With several slots, it may have at
-// most half of the kernel's limit for all processes, because a higher limit would protect nobody.
+// most half of the kernel's limit for all processes, because a higher limit would not protect other users.
 // The configured limit for one slot is never lowered.
 //
 // The control group of the job enforces this limit. Without it, there is only RLIMIT_NPROC, which

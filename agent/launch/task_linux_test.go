@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// parallel is an order for a parallel job of two slots.
+// parallel returns an order for a parallel job of two slots.
 func (p *place) parallel(t testing.TB, command string) *Assignment {
 	t.Helper()
 	o := must(p.order(command, "-v", "OF_JOB=1,BOTH=job"))

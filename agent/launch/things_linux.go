@@ -109,7 +109,7 @@ func thingsIn(names []string) []string {
 	return list
 }
 
-// formatDevice is a device in the notation of devices.deny of cgroup v1.
+// formatDevice returns a device in the notation of devices.deny of cgroup v1.
 func formatDevice(d cgroup.Device) string {
 	kind := "c"
 	if d.Block {

@@ -231,7 +231,7 @@ func checkProcedures(d *job.Description) error {
 	return nil
 }
 
-// checkBatch refuses interactive jobs where nobody says that their owners have asked for them.
+// checkBatch refuses interactive jobs for which the launcher has no confirmation of their owners.
 func checkBatch(d *job.Description) error {
 	if d.Terminal != nil {
 		return errors.New("the plan has an interactive job, which the front may not ask for")

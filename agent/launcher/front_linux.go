@@ -38,7 +38,7 @@ const (
 )
 
 // statusFailed is the exit status of a daemon that an error has ended, so that a restart may help.
-// The other statuses mean that it was told to end, or cannot begin.
+// With the other statuses the daemon ended on a signal, or could not start.
 const statusFailed = 1
 
 // Run starts fronts, one after another, and serves each, until one ends that must not be restarted;

@@ -26,7 +26,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// newStrictWorld is a world whose launcher starts only what users have submitted.
+// newStrictWorld returns a world whose launcher starts only what users have submitted.
 func newStrictWorld(t *testing.T) (*world, *Server) {
 	t.Helper()
 	w, s := makeWorld(t)
@@ -598,8 +598,8 @@ func TestDesk(t *testing.T) {
 	}
 }
 
-// TestStrangersAtTheDesk: user IDs that are nobody's, of which each user may have thousands (newuidmap(1)), can claim
-// nothing and leave room for users.
+// TestStrangersAtTheDesk: the desk takes no claims of user IDs without a user, and keeps connections free for users.
+// Each user may have thousands of such IDs (newuidmap(1)).
 func TestStrangersAtTheDesk(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	for _, c := range []struct {

@@ -206,7 +206,7 @@ func TestWeightsOfGroups(t *testing.T) {
 	}
 }
 
-// weightOf is the weight that the kernel has for a group, empty where it has none.
+// weightOf returns the weight that the kernel has for a group, empty where it has none.
 func weightOf(p *group.Paths) string {
 	for _, dir := range p.Dirs {
 		for _, name := range []string{"cpu.weight", "cpu.shares"} {

@@ -74,7 +74,7 @@ func TestAmendmentsAreBounded(t *testing.T) {
 		if r.Confirm || len(r.Amend) > 0 || r.Exit == 0 || !strings.Contains(r.Stderr, "at most 4096 jobs with 8388608 bytes") {
 			t.Errorf("%q: %d jobs are asked for, exit status %d, %.200s", line, len(r.Amend), r.Exit, r.Stderr)
 		}
-		// Nor where nobody was asked.
+		// The bound also holds for confirmations that the cell has not asked for.
 		claims := map[uint32]Confirmation{}
 		for id := range uint32(11) {
 			claims[id] = Confirmation{Key: "k", Digest: "x"}

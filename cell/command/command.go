@@ -306,7 +306,7 @@ func (w *wanted) want(in *Input, name string, nested bool) {
 	w.files[name] = nested
 }
 
-// inDirectory is the name of a file of a directory, "" if there is no directory.
+// inDirectory returns the name of a file of a directory, "" if there is no directory.
 func inDirectory(directory, name string) string {
 	if directory == "" {
 		return ""
@@ -316,13 +316,13 @@ func inDirectory(directory, name string) string {
 
 func (x *call) hostName() string { return cmp.Or(x.in.Host, x.in.By.Host) }
 
-// variable is a variable of the environment, "" if it is not set.
+// variable returns a variable of the environment, "" if it is not set.
 func (in *Input) variable(name string) string {
 	value, _ := in.lookup(name)
 	return value
 }
 
-// lookup is a variable of the environment, and whether it is set.
+// lookup returns a variable of the environment, and whether it is set.
 func (in *Input) lookup(name string) (value string, ok bool) {
 	for _, v := range slices.Backward(in.Environment) {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {

@@ -44,7 +44,7 @@ func TestSeveralManagers(t *testing.T) {
 	w.says("root", "qconf -so", "alice\nbob\n", "", 0)
 }
 
-// whole is the text of an object of which some attributes are given.
+// whole returns the text of an object of which some attributes are given.
 func whole(t *testing.T, k *kind, text string) []byte {
 	t.Helper()
 	o, err := k.parse("", []byte(text))

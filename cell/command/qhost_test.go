@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// clusterOf is a world with so many hosts, each with a value of its own of license.
+// clusterOf returns a world with so many hosts, each with a value of its own of license.
 func clusterOf(t *testing.T, hosts int) *world {
 	names := make([]string, hosts)
 	pairs := []string{"complexes", "license lic INT <= YES YES 0 0\nhostname h HOST == YES NO NONE 0\n", "hosts/global", "hostname global\n"}

@@ -42,10 +42,10 @@ const (
 // unreadable is a file that could not be read.
 type unreadable struct{ name, reason string }
 
-// Error is the reason.
+// Error returns the reason.
 func (e *unreadable) Error() string { return e.reason }
 
-// read is the contents of a file that the command line names.
+// read returns the contents of a file that the command line names.
 func (in *Input) read(name string) ([]byte, error) {
 	if text, ok := in.Files[name]; ok {
 		return text, nil

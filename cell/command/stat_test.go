@@ -10,7 +10,7 @@ import (
 
 const twoQueue = "qname two.q\nhostlist node1\nslots 2\nseq_no 5\nload_thresholds NONE\npe_list NONE\ncomplex_values license=3\n"
 
-// stat is a cell with two queues: job 1 of alice runs, 2 waits for a license that two.q
+// stat returns a cell with two queues: job 1 of alice runs, 2 waits for a license that two.q
 // alone has, 3 is held, 4 of bob waits for a time, 5 waits for 3.
 func stat(t *testing.T) *world {
 	t.Helper()

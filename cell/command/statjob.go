@@ -54,8 +54,8 @@ func (x *call) jobDetails(l *line, names string) {
 
 // missing answers for jobs of -j that are not in the queue. With -s z it prints how jobs finished,
 // if the cell still knows them (finished_jobs of sge_conf(5)). Without -s z scripts get Grid
-// Engine's message, because they would take any other text for an existing job; users at a terminal
-// are told how the job finished.
+// Engine's message, because they would take any other text for an existing job. At a
+// terminal it prints how the job finished.
 func (x *call) missing(l *line, names []string) {
 	states, _ := l.last("-s")
 	zombies, _ := parseJobStates(states)

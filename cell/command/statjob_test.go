@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// outlook is the last part of qstat -j.
+// outlook returns the last part of qstat -j.
 func (w *world) outlook(id string) string {
 	w.t.Helper()
 	text := w.line("root", "qstat -j "+id).Stdout

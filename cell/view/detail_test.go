@@ -101,7 +101,7 @@ func (m *master) qalter(line string) {
 
 func (m *master) view() *view.View { return view.New(m.Cell, m.now) }
 
-// detail is a job with what only its submit host knows.
+// detail returns a job with what only its submit host knows.
 func (m *master) detail(id uint32) qstat.JobDetail {
 	d := m.view().Detail(m.Job(id), caller("alice"))
 	d.UID, d.GID = 2001, 2001

@@ -182,7 +182,7 @@ type Usage struct {
 // usageLine is a line of qstat -j.
 var usageLine = regexp.MustCompile(`(?m)^usage +([0-9]+): +(.*)$`)
 
-// Usage is the usage of a task so far. The error wraps ErrUnknownJob if there is no such job.
+// Usage returns the usage of a task so far. The error wraps ErrUnknownJob if there is no such job.
 func (c *Client) Usage(ctx context.Context, job int) ([]Usage, error) {
 	status, err := c.Status(ctx, job)
 	if err != nil {

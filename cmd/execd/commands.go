@@ -135,7 +135,7 @@ func (r *row) call(args []string) int {
 	return status
 }
 
-// overview is the list of commands.
+// overview returns the list of commands.
 func overview() string {
 	var b strings.Builder
 	b.WriteString("Usage: execd COMMAND [options]\n\nCommands:\n")

@@ -78,7 +78,7 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// state is the state of a process in /proc/PID/stat: T is stopped.
+// state returns the state of a process in /proc/PID/stat: T is stopped.
 func state(t *testing.T, pid string) byte {
 	t.Helper()
 	b, err := os.ReadFile("/proc/" + pid + "/stat")

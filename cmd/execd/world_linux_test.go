@@ -227,7 +227,7 @@ func (w *world) own(t *testing.T, path string) {
 	}
 }
 
-// command is a command in the world, ready to be started in its directory.
+// command returns a command in the world, ready to be started in its directory.
 func (w *world) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(w.exe, args...)
 	cmd.Dir, cmd.Env = w.dir, w.env

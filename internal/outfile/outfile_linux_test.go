@@ -18,7 +18,7 @@ import (
 
 const alice = 20001
 
-// place is a directory of ours with directories that others may change, and files that nothing
+// place returns a directory of ours with directories that others may change, and files that nothing
 // may happen to.
 func place(t *testing.T) string {
 	t.Helper()

@@ -40,7 +40,7 @@ func run(t *testing.T, p *Program) (syscall.WaitStatus, *StartError) {
 	return ws, c.Failed()
 }
 
-// shell is a program that runs a shell script with its output in a file.
+// shell returns a program that runs a shell script with its output in a file.
 func shell(t *testing.T, out, script string, build func(*Program)) string {
 	t.Helper()
 	p := &Program{}

@@ -218,7 +218,7 @@ func (s *Submission) Ceiling(r job.Resource, hard bool) (value uint64, ok bool) 
 	return value, ok
 }
 
-// Digest is the digest of a submission under its key, in 43 characters.
+// Digest returns the digest of a submission under its key, in 43 characters.
 func (s *Submission) Digest(key string) string {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -227,7 +227,7 @@ func (s *Submission) Digest(key string) string {
 	return Digest(key, text)
 }
 
-// Digest is the digest under a key of a submission that is in JSON.
+// Digest returns the digest under a key of a submission that is in JSON.
 func Digest(key string, text []byte) string {
 	sum := sha256.New()
 	sum.Write([]byte("execd submission 1\n" + key + "\n"))

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pair is a terminal: what a person has, and what programs have.
+// pair returns a terminal: what a person has, and what programs have.
 func pair(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	open := func(name string) *os.File {

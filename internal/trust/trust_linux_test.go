@@ -25,7 +25,7 @@ const (
 	staff = 54323
 )
 
-// acl is an access control list that lets alice write; the mask shows in the group bits.
+// acl returns an access control list that lets alice write; the mask shows in the group bits.
 func acl() []byte {
 	list := binary.LittleEndian.AppendUint32(nil, 2) // POSIX_ACL_XATTR_VERSION
 	const none = 1<<32 - 1

@@ -17,7 +17,7 @@ import (
 
 const alice = 20001
 
-// place is a directory with a file that everybody may read, a directory that only root may
+// place returns a directory with a file that everybody may read, a directory that only root may
 // enter, and a directory of alice's.
 func place(t *testing.T) string {
 	t.Helper()

@@ -16,7 +16,7 @@ type machine struct {
 	allowed Allowed
 }
 
-// read is a Reader of the machine's files.
+// read returns a Reader of the machine's files.
 func (m machine) read(path string) ([]byte, error) {
 	text, ok := m.files[path]
 	if !ok {

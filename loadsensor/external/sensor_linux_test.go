@@ -21,7 +21,7 @@ import (
 
 const patience = 3 * time.Minute
 
-// good is a sensor as in the manual. Its placeholder runs for each report.
+// good is a load sensor as in sge_conf(5). The commands at %s run for each report.
 const good = `#!/bin/sh
 while read line; do
 	test "$line" = quit && break

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// staircase is a diagram of jobs that began before now and end one after the other.
+// staircase returns a diagram of jobs that began before now and end one after the other.
 func staircase(b *testing.B, jobs int) (*Diagram, []Booking) {
 	b.Helper()
 	bookings := make([]Booking, 0, jobs)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// one is a booking of one slot.
+// one returns a booking of one slot.
 func one(from, until int64, each float64) Booking {
 	return Booking{From: from, Until: until, Slots: 1, Each: each}
 }
@@ -28,7 +28,7 @@ func must(t interface {
 	}
 }
 
-// shape is a diagram as times and amounts.
+// shape returns a diagram as times and amounts.
 func shape(d *Diagram) [][2]float64 {
 	var all [][2]float64
 	for at, used := range d.Steps() {

@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// large is a cluster of 10,000 hosts.
+// large returns a cluster of 10,000 hosts.
 func large(t testing.TB, rules string) *Sets {
 	t.Helper()
 	quotas, err := qconf.ParseResourceQuotas("rqs", []byte(rules))

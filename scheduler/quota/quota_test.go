@@ -62,7 +62,7 @@ func compilation(t testing.TB) Compilation {
 	}
 }
 
-// oneSet is a set with rules, one in a line.
+// oneSet returns a set with rules, one in a line.
 func oneSet(name, rules string) string {
 	return "{\nname " + name + "\nenabled TRUE\nlimit " + strings.ReplaceAll(strings.TrimSpace(rules), "\n", "\nlimit ") + "\n}\n"
 }

@@ -70,7 +70,7 @@ func Texts(words []string) []Text {
 	return list
 }
 
-// Strings is the opposite of Texts.
+// Strings returns the opposite of Texts.
 func Strings(list []Text) []string {
 	words := make([]string, len(list))
 	for i, t := range list {
@@ -243,7 +243,7 @@ func Dial(socket string, retry time.Duration, lost func(error)) (*Client, error)
 	return &Client{c, retry}, nil
 }
 
-// Agent is the client for the agent in the same process.
+// Agent returns the client for the agent in the same process.
 func (c *Client) Agent() *agentapi.Client { return c.agent }
 
 // Command has a command line carried out.

@@ -112,7 +112,7 @@ func startProgram(t *testing.T, program, path string, env ...string) *child {
 	return c
 }
 
-// next is the number of the next commit that is acknowledged, false at the end.
+// next returns the number of the next commit that is acknowledged, false at the end.
 func (c *child) next(t *testing.T) (int, bool) {
 	t.Helper()
 	if !c.lines.Scan() {

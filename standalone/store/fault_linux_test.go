@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// opened is a store with some records.
+// opened returns a store with some records.
 func opened(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(filepath.Join(t.TempDir(), "store"))

@@ -212,7 +212,7 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// sample is a file with many records, in a folder of its own. before is what was there
+// sample returns a file with many records, in a folder of its own. before is what was there
 // before the last commit.
 func sample(t *testing.T) (path, before, records string) {
 	t.Helper()
@@ -312,7 +312,7 @@ func TestNoGrowth(t *testing.T) {
 	}
 }
 
-// mounted is a small file system of its own.
+// mounted returns a small file system of its own.
 func mounted(t *testing.T, options string) string {
 	t.Helper()
 	testenv.Require(t, testenv.Root)

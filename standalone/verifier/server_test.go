@@ -31,7 +31,7 @@ QUIT) exit;;
 esac; done
 `
 
-// site is a verifier of a site that this process may run.
+// site returns a verifier of a site that this process may run.
 func site(t *testing.T, text string) (path, url string) {
 	t.Helper()
 	path = written(t, text)

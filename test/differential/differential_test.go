@@ -159,7 +159,7 @@ func complaints(messages string) string {
 	return b.String()
 }
 
-// shepherdUnderTest is the program to compare with the original, "" for the
+// shepherdUnderTest returns the program to compare with the original, "" for the
 // original itself.
 func shepherdUnderTest(t *testing.T) string {
 	t.Helper()

@@ -95,7 +95,7 @@ func output(cmd *exec.Cmd) (string, error) {
 	return stdout.String(), nil
 }
 
-// original is a real Grid Engine, with the fastest scheduling that it supports.
+// original returns a real Grid Engine, with the fastest scheduling that it supports.
 func original(b *testing.B) *system {
 	c := gridengine.Start(b, gridengine.Config{Conf: map[string]string{"max_aj_tasks": "100000"}})
 	err := c.AddQueues(gridengine.Queue{Name: "all.q", Attributes: map[string]string{

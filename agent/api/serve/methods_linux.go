@@ -33,7 +33,7 @@ type method struct {
 	do func(context.Context, *call) (any, *api.Error)
 }
 
-// table is the table of methods.
+// table returns the table of methods.
 func table() map[api.Method]method {
 	return map[api.Method]method{
 		api.MethodStart:       {masters: true, orders: true, changes: true, do: message(start)},
@@ -72,7 +72,7 @@ func message[Q any](f func(context.Context, *call, *Q) (any, *api.Error)) func(c
 	}
 }
 
-// done is the answer of a method that has nothing to say.
+// done returns the answer of a method that has nothing to say.
 func done(err error) (any, *api.Error) {
 	if err != nil {
 		return nil, failure(err)
@@ -320,7 +320,7 @@ func oneJob(_ context.Context, c *call, q *api.JobRequest) (any, *api.Error) {
 	return api.JobAnswer{Job: c.show(&r)}, nil
 }
 
-// show is a job as the caller may see it: the texts of other users' jobs can have paths
+// show returns a job as the caller may see it: the texts of other users' jobs can have paths
 // and commands in them.
 func (c *call) show(r *agent.JobReport) api.Job {
 	j := translateJob(r)

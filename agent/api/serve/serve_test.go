@@ -84,7 +84,7 @@ func soon(ok func() bool) bool {
 	return true
 }
 
-// directory is a directory with a short name, which sockets need, that others can
+// directory returns a directory with a short name, which sockets need, that others can
 // enter.
 func directory(t *testing.T) string {
 	t.Helper()
@@ -119,7 +119,7 @@ func dial(t *testing.T, o api.Options) *api.Client {
 	return c
 }
 
-// aStart is a start that a fake takes.
+// aStart returns a start that a fake takes.
 func aStart(number int) api.Start {
 	return api.Start{
 		Job: number, Owner: "alice", Command: []string{"-N", "x", "-l", "h_rt=60", "job.sh", "arg"}, Script: "#!/bin/sh\n#$ -m e\nsleep 1\n",

@@ -37,7 +37,7 @@ func sockets(t *testing.T) (client, server net.Conn) {
 	return client, server
 }
 
-// pair is a connection, both ends of it.
+// pair returns a connection, both ends of it.
 func pair(t *testing.T, client, server Options) (c, s *Conn) {
 	t.Helper()
 	a, b := sockets(t)

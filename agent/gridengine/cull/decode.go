@@ -55,10 +55,10 @@ func (f *Format) NewDecoder(data []byte, l Limits) *Decoder {
 	return &Decoder{format: f, data: data, limits: l}
 }
 
-// Err is the first error.
+// Err returns the first error.
 func (d *Decoder) Err() error { return d.err }
 
-// Len is the number of bytes that are left.
+// Len returns the number of bytes that are left.
 func (d *Decoder) Len() int {
 	if d.err != nil {
 		return 0

@@ -43,7 +43,7 @@ const Unlimited Micros = math.MaxUint64
 
 const microsPerSecond = 1_000_000
 
-// Seconds is the time or the span in seconds, rounded down.
+// Seconds returns the time or the span in seconds, rounded down.
 func (m Micros) Seconds() int64 { return int64(m / microsPerSecond) }
 
 // InSeconds returns a time or a span of seconds.
@@ -57,5 +57,5 @@ func microsOf(n uint32) Micros {
 	return InSeconds(int64(n))
 }
 
-// ulong is the value that an ulong has for it.
+// ulong returns the value that an ulong has for it.
 func (m Micros) ulong() uint32 { return uint32(min(m/microsPerSecond, math.MaxUint32)) }

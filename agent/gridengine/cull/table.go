@@ -102,7 +102,7 @@ func (t *table) insert(f insertion) *table {
 // table returns the table of a kind of element, or nil if the format has none.
 func (f *Format) table(kind string) *table { return f.tables()[kind] }
 
-// need is the table of a kind that the format must have.
+// need returns the table of a kind that the format must have.
 func (f *Format) need(kind string) *table {
 	t := f.table(kind)
 	if t == nil {
@@ -136,7 +136,7 @@ func known(kind, name string) bool {
 // elements have all attributes.
 func (f *Format) DescriptorOf(kind string) Descriptor { return f.need(kind).descriptor }
 
-// ID is the id of an attribute of a kind of elements: ID("JR", "job_number").
+// ID returns the id of an attribute of a kind of elements: ID("JR", "job_number").
 func (f *Format) ID(kind, name string) uint32 { return f.need(kind).id(kind, name) }
 
 // Attribute returns the place of an attribute among those of a kind of elements, and the attribute.

@@ -22,7 +22,7 @@ var typeNames = map[Type]string{
 	Double: "double", Ulong: "ulong", Bool: "bool", String: "string", ListOf: "list", Object: "object", Ref: "ref", Host: "host", Ulong64: "ulong64",
 }
 
-// String is the name of the type.
+// String returns the name of the type.
 func (t Type) String() string {
 	if n, ok := typeNames[t]; ok {
 		return n
@@ -36,7 +36,7 @@ type Attribute struct {
 	Word uint32 // type and flags, as they are on the wire
 }
 
-// Type is the type without its flags.
+// Type returns the type without its flags.
 func (a Attribute) Type() Type { return Type(a.Word & 0xff) }
 
 // Descriptor are the attributes of an element, in their order. An id may be there twice.

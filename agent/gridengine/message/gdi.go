@@ -187,7 +187,7 @@ func (a *Answer) Remark() bool {
 	return a.Quality >= info
 }
 
-// Message is the text of the answer without its end of line.
+// Message returns the text of the answer without its end of line.
 func (a *Answer) Message() string { return strings.TrimSpace(a.Text) }
 
 // EncodeRequest packs a request.

@@ -175,7 +175,7 @@ func scramble(text string) string {
 	return b.String()
 }
 
-// Number is the number of a tag in this protocol.
+// Number returns the number of a tag in this protocol.
 func (p *Protocol) Number(t Tag) uint32 {
 	if p.tags == nil {
 		return uint32(t)
@@ -183,7 +183,7 @@ func (p *Protocol) Number(t Tag) uint32 {
 	return p.tags[t]
 }
 
-// Tag is the tag of a number in this protocol; false for a number that is not known.
+// Tag returns the tag of a number in this protocol; false for a number that is not known.
 func (p *Protocol) Tag(number uint32) (Tag, bool) {
 	if p.tags == nil {
 		return Tag(number), true

@@ -21,7 +21,7 @@ const (
 	TagFullLoadReport Tag = 18 // Number
 )
 
-// EncodeNumber is a message that is nothing but a number: TagKillExecd, TagGetNewConf,
+// EncodeNumber returns a message that is nothing but a number: TagKillExecd, TagGetNewConf,
 // TagFullLoadReport.
 func (c *Codec) EncodeNumber(n uint32) []byte {
 	e := c.begin()

@@ -56,7 +56,7 @@ func (c *Codec) decodeElement(payload []byte, what string, v any) error {
 // TaskRefused is in place of the id of a task that was not started.
 const TaskRefused = "none"
 
-// EncodeTaskID is the answer to a TaskRequest.
+// EncodeTaskID returns the answer to a TaskRequest.
 func (c *Codec) EncodeTaskID(id string) []byte {
 	e := c.begin()
 	e.String(id)

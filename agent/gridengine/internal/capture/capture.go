@@ -30,7 +30,7 @@ type Stream struct {
 // String names the stream.
 func (s *Stream) String() string { return s.Session + " " + s.From + ">" + s.To }
 
-// Release is the series of releases of the daemons: "8.1.9", "9.0" or "9.1".
+// Release returns the series of releases of the daemons: "8.1.9", "9.0" or "9.1".
 func (s *Stream) Release() string {
 	release, ok := strings.CutPrefix(s.Session, "ocs-")
 	if !ok {

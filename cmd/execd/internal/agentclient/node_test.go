@@ -27,7 +27,7 @@ var began = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 // answers are those of an agent, by the methods; an *api.Error is a refusal.
 type answers map[api.Method]any
 
-// listen is an agent that has these answers, and what it was asked.
+// listen returns an agent that has these answers, and what it was asked.
 func listen(t *testing.T, answers answers) (socket string, asked map[api.Method]string) {
 	t.Helper()
 	t.Setenv("TZ", "UTC")

@@ -165,7 +165,7 @@ func show(to io.Writer, text api.Text) error {
 	return w.Flush()
 }
 
-// help is the list of options for who begins with asking for it: nobody needs a daemon to
+// help returns the list of options for who begins with asking for it: nobody needs a daemon to
 // read that.
 func (c *Command) help() (text string, ok bool) {
 	if len(c.Args) == 0 || c.Args[0] != "-help" && c.Args[0] != "--help" {
@@ -259,7 +259,7 @@ func variable(environment []string, name string) string {
 	return ""
 }
 
-// workingDirectory is the directory by the name that the shell has for it.
+// workingDirectory returns the directory by the name that the shell has for it.
 func workingDirectory() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

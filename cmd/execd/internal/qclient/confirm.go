@@ -17,8 +17,8 @@ import (
 )
 
 // confirm tells the launcher of a daemon of two processes what the user submits, and notes that in the request.
-// The digest is that of what this process reads of the command line: the daemon's word does not count. A launcher
-// that ends meanwhile is told again when it has been started again, under another key.
+// This process computes the digest from the command line, and uses nothing that the daemon says. If the launcher ends
+// meanwhile, confirm waits for the next launcher and tells it the submission under another key.
 func confirm(ctx context.Context, q *api.CommandRequest, in *command.Input, a *api.CommandAnswer) error {
 	if q.Confirmed != "" || q.Amended != nil { // the front could start further jobs with further confirmations
 		return errors.New("the daemon wants to have the command confirmed again")

@@ -77,7 +77,7 @@ func (r reader) openAs(path string, flags int) (*os.File, error) {
 }
 
 // open opens a file with the rights of the user. If they are not sufficient, root's rights apply,
-// provided that nobody else can have chosen the target of the path.
+// but only if no other user can have chosen the target of the path.
 func (r reader) open(path string, flags int) (*os.File, error) {
 	f, err := r.openAs(path, flags)
 	if !errors.Is(err, fs.ErrPermission) || r.rights == nil {
