@@ -14,32 +14,50 @@ import (
 // the scheduler ran.
 var recordedAgain = []string{"05-rqs-expanded", "20-queue-matching", "24-priority-mix"}
 
-// TestRunRecordsWhatWasRecorded runs the scripts of recorded cases and compares.
+// TestRunRecordsWhatWasRecorded runs the scripts of recorded cases and compares. On a
+// busy machine the original may schedule between two submissions that it saw in one run:
+// only a case of which each of three recordings differs is a fault.
 func TestRunRecordsWhatWasRecorded(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	const attempts = 3
 	for _, name := range recordedAgain {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, out := filepath.Join("../../../scheduler/testdata/golden", name), t.TempDir()
-			if _, err := Run(t, dir, out); err != nil {
-				t.Fatal(err)
-			}
-			diffs, err := compare.Dir(dir, out)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// What only some cases have is not printed.
-			judge, err := compare.NewJudge([]compare.Expectation{{
-				File: `(qinstance.*|qstat-explain-c|qquota-[hPl].*)\.txt`, Field: "file", Got: `\(absent\)`, Why: "is not printed at each capture",
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diffs = judge.Unexpected(diffs); len(diffs) > 0 {
-				t.Errorf("%d differences:\n%s", len(diffs), compare.Text(diffs, len(diffs)))
+			for attempt := 1; ; attempt++ {
+				diffs := recordAgain(t, filepath.Join("../../../scheduler/testdata/golden", name))
+				if len(diffs) == 0 {
+					return
+				}
+				text := compare.Text(diffs, len(diffs))
+				if attempt == attempts {
+					t.Fatalf("recording %d: %d differences:\n%s", attempt, len(diffs), text)
+				}
+				t.Logf("recording %d: %d differences, recording again:\n%s", attempt, len(diffs), text)
 			}
 		})
 	}
+}
+
+// recordAgain runs the script of the case in dir and returns how the new recording
+// differs from the committed one.
+func recordAgain(t *testing.T, dir string) []compare.Difference {
+	t.Helper()
+	out := t.TempDir()
+	if _, err := Run(t, dir, out); err != nil {
+		t.Fatal(err)
+	}
+	diffs, err := compare.Dir(dir, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What only some cases have is not printed.
+	judge, err := compare.NewJudge([]compare.Expectation{{
+		File: `(qinstance.*|qstat-explain-c|qquota-[hPl].*)\.txt`, Field: "file", Got: `\(absent\)`, Why: "is not printed at each capture",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return judge.Unexpected(diffs)
 }
 
 // TestRunUsage records jobs that really run and say what they use.
