@@ -286,7 +286,7 @@ func (a *Agent) Shutdown(endJobs bool) {
 	})
 }
 
-// Configure has the configuration read again. One with errors changes nothing.
+// Configure reads the configuration again. A configuration with errors changes nothing.
 func (a *Agent) Configure(context.Context) error {
 	// Configurations must be applied in the order in which they were read.
 	a.configuring.Lock()

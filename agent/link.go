@@ -313,7 +313,7 @@ type Error struct {
 	Err  error
 }
 
-// Error is the text of the cause.
+// Error returns the text of the cause.
 func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

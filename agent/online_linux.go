@@ -89,7 +89,7 @@ func (w *onlineWatch) written(f func(*entry)) (all bool) {
 	}
 }
 
-// take is written of some events (inotify(7)). The caller holds mu.
+// take does what written does for the events in one buffer (inotify(7)). The caller holds mu.
 func (w *onlineWatch) take(events []byte, f func(*entry)) (all bool) {
 	all = true
 	for len(events) >= unix.SizeofInotifyEvent {

@@ -17,7 +17,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// params has the agent use a global configuration, as text.
+// params returns an option that makes the agent use this global configuration.
 func params(t *testing.T, global string) func(*Options) {
 	c := load(t, map[string]string{
 		"queues/all.q": "qname all.q\nhostlist node1\nslots 100\nshell /bin/sh\nload_thresholds NONE\npe_list smp\nh_vmem 4G\n",

@@ -11,10 +11,10 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// TestPermitWithoutRoom has the check of a procedure fail for lack of descriptors and because of
-// a decision. The first is no decision: the master may try the job again, and the health says
-// why it does not run.
-func TestPermitWithoutRoom(t *testing.T) {
+// TestPermitCheckWithoutDescriptorsIsNoRefusal makes the check of a procedure fail, once for lack
+// of file descriptors and once because of a decision. The former is no decision: the master may try
+// the job again, and the health says why the job does not run.
+func TestPermitCheckWithoutDescriptorsIsNoRefusal(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	var answer atomic.Pointer[error]
 	queues := load(t, map[string]string{

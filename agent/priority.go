@@ -12,7 +12,7 @@ import (
 // in Grid Engine.
 const reprioritise = 2 * time.Second
 
-// pokePriorities has priorities computed again.
+// pokePriorities requests that the agent computes the priorities of its jobs again.
 func (a *Agent) pokePriorities() {
 	select {
 	case a.priorities <- struct{}{}:

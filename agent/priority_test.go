@@ -44,7 +44,7 @@ type standing struct {
 	nice   int
 }
 
-// standing is what the kernel has of a job.
+// standing returns the CPU weight and the nice value that a job has in the kernel.
 func (w *world) standing(id job.ID) (s standing) {
 	w.Helper()
 	w.agent.table.mu.Lock()

@@ -210,7 +210,7 @@ func (a *Agent) comeBack(ctx context.Context) {
 	}
 }
 
-// noteService has the reason for which the host takes no jobs reported if it has changed.
+// noteService reports the reason why the host takes no jobs, if it has changed.
 func (a *Agent) noteService() {
 	a.table.mu.Lock()
 	defer a.table.mu.Unlock()

@@ -156,7 +156,7 @@ func (t *table) end(e *entry, outcome *job.Outcome, number uint64) {
 	t.changes()
 }
 
-// touch has a job reported again in its present state. The caller holds mu.
+// touch marks a job so that the agent reports its present state again. The caller holds mu.
 func (t *table) touch(e *entry) {
 	e.number = t.numbers.next()
 	t.changes()

@@ -174,7 +174,8 @@ func (a *Agent) acceptTask(e *entry, s *TaskStart) {
 // acknowledgement.
 const fileLastTask = "last_task"
 
-// keepTaskNumber has the next agent go on counting. The caller has parent.do.
+// keepTaskNumber saves the number of the last task, from which the next agent continues. The caller
+// has parent.do.
 func (a *Agent) keepTaskNumber(parent *entry) error {
 	a.table.mu.Lock()
 	last := parent.lastTask

@@ -122,7 +122,7 @@ func (w *world) start(change ...func(*Options)) {
 	}
 }
 
-// cluster has a queue of 100 slots that does not mind how busy the host is.
+// cluster returns a configuration with a queue of 100 slots and without load thresholds.
 func cluster(t testing.TB) *qconf.Cluster {
 	t.Helper()
 	return load(t, map[string]string{

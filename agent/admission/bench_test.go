@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkBook is what a book of one host costs with the configuration of a large cluster:
-// to be made, and for each job that comes and goes.
+// BenchmarkBook measures a book of one host with the configuration of a large cluster: the cost of
+// making the book, and of booking and releasing each job.
 func BenchmarkBook(b *testing.B) {
 	for _, hosts := range []int{1, 1000} {
 		f := files{"complexes": "mem mem MEMORY <= YES YES 0 0\n"}

@@ -137,8 +137,8 @@ func (b *Book) admit(x *Booking, now time.Time) (*scheduler.Running, error) {
 	return r, nil
 }
 
-// Take is Admit and Start in one step: it books an admitted job before another job can take its
-// place. Started of the booking is set to now if it is zero.
+// Take does Admit and Start in one step: it books an admitted job before another job can take its
+// place. It sets Started of the booking to now if it is zero.
 func (b *Book) Take(x *Booking, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

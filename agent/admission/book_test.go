@@ -178,8 +178,8 @@ func TestNothingIsAdmittedBeforeTheLoadIsKnown(t *testing.T) {
 	}
 }
 
-// TestBookOfAnyHost has a configuration that names no host.
-func TestBookOfAnyHost(t *testing.T) {
+// TestBookWithoutNamedHosts checks that a configuration that names no host applies to every host.
+func TestBookWithoutNamedHosts(t *testing.T) {
 	b := newBook(t, qconf.Builtin(4), "somewhere.else")
 	b.SetLoad(idle)
 	x := booking(t, 1, "-pe smp 3", "all.q")
@@ -209,9 +209,9 @@ func TestHostWithoutQueues(t *testing.T) {
 	}
 }
 
-// TestNamesOfTheHost has a configuration with the name and without the domain that the host
-// has, and the other way round.
-func TestNamesOfTheHost(t *testing.T) {
+// TestHostNameWithAndWithoutDomain checks that the book finds its host if the configuration has the
+// name with a domain and the host reports it without one, and the other way round.
+func TestHostNameWithAndWithoutDomain(t *testing.T) {
 	long := files{
 		"hosts/N1.example.com": "hostname N1.example.com\ncomplex_values slots=2\n",
 		"queues/a.q":           "qname a.q\nhostlist n1.example.com\nslots 5\n",

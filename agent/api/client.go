@@ -14,9 +14,9 @@ func (c *Client) Start(ctx context.Context, s Start) (Job, error) {
 	return answer.Job, err
 }
 
-// StartBatch is Start for several jobs. Results are in the order of starts. An error applies to the
-// call as a whole: it is then unknown which jobs the agent accepted, and the caller can send the
-// same batch again.
+// StartBatch calls Start for several jobs. Results are in the order of starts. An error applies to
+// the call as a whole: it is then unknown which jobs the agent accepted, and the caller can send
+// the same batch again.
 func (c *Client) StartBatch(ctx context.Context, starts []Start) ([]StartResult, error) {
 	request := BatchRequest{Starts: make([]Start, len(starts))}
 	for i := range starts {

@@ -51,7 +51,8 @@ func addOnce(l *ledger, line []byte, again bool) error {
 	return l.add(line)
 }
 
-// reopen is for files that were moved away.
+// reopen opens the accounting files again by their names, after a tool such as logrotate has
+// renamed them.
 func (b *books) reopen() error {
 	if b == nil {
 		return nil

@@ -32,7 +32,7 @@ func (d *daemon) openAudit() (err error) {
 	return err
 }
 
-// name is that of the daemon: agent or standalone.
+// name returns the name of the daemon: agent or standalone.
 func (d *daemon) name() string {
 	if d.Name == "" {
 		return "agent"

@@ -288,8 +288,8 @@ func clean(root *os.Root) error {
 	return errors.Join(errs...)
 }
 
-// rename is Root.Rename that tells of a name that does not exist also where the file system
-// is read-only: the kernel looks at that first.
+// rename calls Root.Rename, and returns fs.ErrNotExist for a missing file also if the file system
+// is read-only: the kernel would check for that first.
 func rename(root *os.Root, from, to string) error {
 	if _, err := root.Lstat(from); err != nil {
 		return err

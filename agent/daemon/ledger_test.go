@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// reopening has a ledger reopened again and again while lines are added, and returns how often
-// each line is in all the files that there have been.
+// reopening reopens a ledger repeatedly while goroutines add lines. It returns how often each line
+// occurs in all files of the ledger, and the number of lines added.
 func reopening(t *testing.T, rotate func(path string, n int) error) (found map[string]int, added int) {
 	t.Helper()
 	const writers, each = 8, 60

@@ -262,7 +262,7 @@ func (d *daemon) open() (err error) {
 	return err
 }
 
-// useLog has the log go where the configuration says.
+// useLog directs the log to the destination that the configuration names.
 func (d *daemon) useLog(cluster *qconf.Cluster) {
 	if err := d.sink.use(cluster.Config(d.host).ExecdParams.UseSyslog); err != nil {
 		d.log.Error("log", "error", err)
@@ -454,7 +454,7 @@ func (d *daemon) run(ctx context.Context) error {
 	return err
 }
 
-// reloadOnHangup has SIGHUP read the configuration again.
+// reloadOnHangup makes the daemon read its configuration again and reopen its files on SIGHUP.
 func (d *daemon) reloadOnHangup(ctx context.Context) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, unix.SIGHUP)

@@ -11,7 +11,7 @@ import (
 // problem. The runtime keeps unused threads, which cost 5 KB each.
 const spareThreads = 24
 
-// reserveThreads has the runtime make threads.
+// reserveThreads makes the Go runtime create n threads.
 func reserveThreads(n int) {
 	there, done := make(chan struct{}), make(chan struct{})
 	var end sync.WaitGroup

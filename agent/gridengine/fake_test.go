@@ -85,7 +85,7 @@ func (c *commands) serve(draining string) {
 	c.changed = make(chan struct{})
 }
 
-// measure has new load values.
+// measure reports a new value of load_avg.
 func (c *commands) measure(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *commands) measure(text string) {
 	c.changed = make(chan struct{})
 }
 
-// measureAll has these load values and no others.
+// measureAll reports these load values, and removes all others.
 func (c *commands) measureAll(values map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -523,7 +523,7 @@ func (w *world) acknowledged(kind message.AckType, number uint32) {
 	}
 }
 
-// quiet is whether the agent was told nothing more.
+// quiet checks that the agent got no further command.
 func (w *world) quiet() {
 	w.Helper()
 	select {

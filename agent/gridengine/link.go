@@ -112,7 +112,7 @@ func New(o Options) (*Link, error) {
 // Close gives back the port of a link that has not been run.
 func (l *Link) Close() { l.listener.Close() }
 
-// Name is "gridengine".
+// Name returns "gridengine".
 func (l *Link) Name() string { return "gridengine" }
 
 // session is one run of a link. Its fields belong to the goroutine of loop; other goroutines send
@@ -196,8 +196,7 @@ func (l *Link) Run(ctx context.Context, c agent.Commands) error {
 	return nil
 }
 
-// do has a function called by the goroutine of loop, unless the session has ended.
-// It reports whether it was taken.
+// do runs a function in the goroutine of loop. It reports false if the session has ended before.
 func (s *session) do(f func()) bool {
 	select {
 	case s.events <- f:
@@ -207,7 +206,8 @@ func (s *session) do(f func()) bool {
 	}
 }
 
-// after has a function called by the goroutine of loop after a pause.
+// after runs a function in the goroutine of loop after a pause, unless the session has ended by
+// then.
 func (s *session) after(pause time.Duration, f func()) {
 	s.wait.Go(func() {
 		timer := s.clock.NewTimer(pause)
@@ -334,7 +334,8 @@ func (s *session) dial() {
 // previous connection has worked.
 const firstRetry = time.Second
 
-// pause is how long to wait before the next attempt. It grows until a connection has worked.
+// pause returns the time to wait before the next attempt to connect, and doubles it for the attempt
+// that follows, up to options.Retry.
 func (s *session) pause() time.Duration {
 	pause := min(s.retry, s.options.Retry)
 	s.retry = min(max(2*s.retry, firstRetry), s.options.Retry)
@@ -489,7 +490,8 @@ func (s *session) register() {
 	})
 }
 
-// full has a report of everything sent, as soon as the load of this host is known.
+// full makes the next report contain everything, and sends it as soon as the load of this host is
+// available.
 func (s *session) full() {
 	s.load.base = nil
 	if s.load.values != nil {

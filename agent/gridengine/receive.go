@@ -83,8 +83,8 @@ func (s *session) receive(m *commlib.Message) {
 	}
 }
 
-// soonAll has everything reported soon: qmaster compares the version of the
-// configuration with its own.
+// soonAll schedules a report of everything after a short delay: sge_qmaster compares the version of
+// the configuration in it with its own.
 func (s *session) soonAll() {
 	s.load.due = true
 	s.soon()
@@ -135,7 +135,7 @@ func (s *session) acknowledged(a message.Acknowledgement) {
 	}
 }
 
-// later has a report sent after a pause at the latest.
+// later makes sure that the next report is sent after a pause of d at the latest.
 func (s *session) later(d time.Duration) {
 	if at := s.clock.Now().Add(d); s.next.IsZero() || at.Before(s.next) {
 		s.next = at

@@ -34,7 +34,8 @@ const firstPatience = 3 * time.Second
 // lost ones.
 const mostHeld = 256
 
-// codec is for all messages but the first request. Others than loop may call it.
+// codec returns the codec for all messages except the first request. It may be called from any
+// goroutine.
 func (r *recognition) codec() *message.Codec { return r.current.Load() }
 
 // expected returns the protocol that is most likely: that which the administrator or the cell names.

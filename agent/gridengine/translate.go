@@ -250,7 +250,7 @@ func interactiveOf(r *submit.Request, j *message.Delivery, s *surroundings) erro
 // builtin is the method of interactive jobs that needs no other daemon.
 const builtin = "builtin"
 
-// tristate is one of three values by its number; the last one for all other numbers.
+// tristate returns the value with index n, or the last value if n is out of range.
 func tristate(n uint32, values ...job.Tristate) job.Tristate {
 	return values[min(int(n), len(values)-1)]
 }

@@ -308,8 +308,9 @@ func divideCommand(d *job.Description) {
 	c.File, c.Args = first, append([]string{rest}, c.Args...)
 }
 
-// usageInterval is how often at most the usage of a job is measured (PDC_INTERVAL of
-// sge_conf(5)). The default there is more often than our supervisor ever does it.
+// usageInterval returns the least time between two measurements of a job's usage (PDC_INTERVAL of
+// sge_conf(5)). It returns 0 for a second and less, which is shorter than any interval of our
+// supervisor.
 func usageInterval(c *qconf.Configuration) time.Duration {
 	switch i := c.ExecdParams.PDCInterval; {
 	case i == qconf.PDCNever:

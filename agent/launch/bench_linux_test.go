@@ -8,9 +8,8 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// BenchmarkGroup is what the control group of a job costs: to make it, to write
-// down where it is, and to remove it. That a process enters it is part of the
-// supervisor's time.
+// BenchmarkGroup measures the cost of a job's control group: to create it, to record its path, and
+// to remove it. Entering the group is part of the supervisor's time.
 func BenchmarkGroup(b *testing.B) {
 	testenv.Require(b, testenv.Cgroup)
 	for name, options := range map[string][]string{
@@ -36,7 +35,7 @@ func BenchmarkGroup(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenGroups is paid once by each execd run.
+// BenchmarkOpenGroups measures a cost that each execd run pays once.
 func BenchmarkOpenGroups(b *testing.B) {
 	testenv.Require(b, testenv.Cgroup)
 	_, o := orderOf(b)
@@ -54,8 +53,8 @@ func BenchmarkOpenGroups(b *testing.B) {
 	}
 }
 
-// BenchmarkDaemon is what a job of a daemon costs beside its supervisor: until all of
-// it is on the disk, until the supervisor is started, and its removal.
+// BenchmarkDaemon measures the cost of a job for a daemon, without the supervisor: until all files
+// are on the disk, until the supervisor has been started, and the removal.
 func BenchmarkDaemon(b *testing.B) {
 	p := newPlace(b)
 	o := must(p.order("true"))

@@ -128,10 +128,10 @@ func (c *chooser) hear() string {
 	return c.out.Text()
 }
 
-// TestCoresAreGivenOnce has many processes choose at the same time: there are
-// never two jobs on one core, none stays free that somebody asks for, and what
-// has become free is given again, also behind processes that were killed.
-func TestCoresAreGivenOnce(t *testing.T) {
+// TestConcurrentProcessesGetDistinctCores makes many processes choose cores at the same time. No
+// core is given to two jobs, no requested core stays free, and freed cores are given out again,
+// also after processes that were killed.
+func TestConcurrentProcessesGetDistinctCores(t *testing.T) {
 	const processes = 8
 	rounds := 25
 	if testing.Short() {

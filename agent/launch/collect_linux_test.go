@@ -38,7 +38,7 @@ func jobWith(t *testing.T, files map[string]string) *Job {
 	return &Job{Dir: dir, Description: d, spool: spool, terminal: true}
 }
 
-// usageFile is what a shepherd writes of a job that ended so.
+// usageFile returns the usage file that a shepherd writes for a job with this wait status.
 func usageFile(status syscall.WaitStatus) string {
 	now := time.Unix(1700000000, 0)
 	return string(jobdir.FormatUsage(jobdir.NewUsage(status, &syscall.Rusage{}, now, now)))

@@ -51,7 +51,7 @@ func failpoints(t *testing.T, dir string) []string {
 	return slices.Compact(names)
 }
 
-// optionsFor is what the job has to be like for a failpoint to be met.
+// optionsFor returns the options of agentsOrder and the command of a job that reaches a failpoint.
 func optionsFor(point string) (options, command string) {
 	switch point {
 	case "shepherd-error":

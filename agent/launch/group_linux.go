@@ -49,8 +49,8 @@ func OpenGroups(spool *jobdir.Spool, o *Assignment) (*Groups, error) {
 	return openGroups(spool, o.Config, false, o.needsGroup)
 }
 
-// OpenGroupsFor is OpenGroups for a daemon, which does not know its jobs yet. gpus says that access
-// of jobs to GPUs has to be restricted.
+// OpenGroupsFor does what OpenGroups does, for a daemon that does not have its jobs yet. gpus says
+// whether the access of jobs to GPUs has to be restricted.
 func OpenGroupsFor(spool *jobdir.Spool, config *qconf.Configuration, gpus bool) (*Groups, error) {
 	return openGroups(spool, config, gpus, func() bool { return true })
 }
@@ -78,7 +78,7 @@ func openGroups(spool *jobdir.Spool, c *qconf.Configuration, gpus bool, needed f
 	return g, nil
 }
 
-// useScope has groups made in a scope of systemd.
+// useScope makes config create groups within a systemd scope.
 func (g *Groups) useScope(config *cgroup.Config, needed func() bool) error {
 	if os.Geteuid() != 0 {
 		if !needed() {

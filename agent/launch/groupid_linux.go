@@ -103,7 +103,7 @@ func (g *groupIDs) keep(j *Job) {
 	g.hold(j.Description.AddGroupID, j)
 }
 
-// giveBack is for a job that has ended. Its id is free when no process has it.
+// giveBack releases the ID of a finished job. The ID is given out again once no process has it.
 func (g *groupIDs) giveBack(j *Job) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

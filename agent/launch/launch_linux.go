@@ -173,8 +173,8 @@ func prepare(spool *jobdir.Spool, o *Assignment, id job.ID, slave bool) (*Job, e
 	return PreparePlan(spool, o.Groups, p)
 }
 
-// PreparePlan is Prepare, or PrepareSlave, for a job that was planned before, perhaps by another
-// process. It completes the description in the plan.
+// PreparePlan prepares a job, as Prepare and PrepareSlave do, from a plan, which another process
+// may have made. It completes the description in the plan.
 func PreparePlan(spool *jobdir.Spool, groups *Groups, p *Plan) (*Job, error) {
 	d := p.Description
 	j := &Job{spool: spool, groups: groups, Description: d, terminal: p.Foreground}

@@ -52,24 +52,25 @@ var _ Launcher = Local{}
 // Privileged reports whether this process is root's.
 func (l Local) Privileged() bool { return os.Geteuid() == 0 }
 
-// Area is that of the spool.
+// Area returns the area of the spool.
 func (l Local) Area() jobdir.Area { return jobdir.Area(l.Spool.Path()) }
 
-// Groups is OpenGroupsFor.
+// Groups calls OpenGroupsFor.
 func (l Local) Groups(config *qconf.Configuration, gpus bool) (*Groups, error) {
 	return OpenGroupsFor(l.Spool, config, gpus)
 }
 
-// Check is jobdir.Spool.Check.
+// Check calls jobdir.Spool.Check.
 func (l Local) Check() error { return l.Spool.Check() }
 
-// Jobs is jobdir.Spool.Jobs.
+// Jobs calls jobdir.Spool.Jobs.
 func (l Local) Jobs() ([]job.ID, error) { return l.Spool.Jobs() }
 
-// Scripts is jobdir.Spool.Scripts.
+// Scripts calls jobdir.Spool.Scripts.
 func (l Local) Scripts() ([]int, error) { return l.Spool.Scripts() }
 
-// Prepare is StoreScript and the function Prepare, or PrepareSlave, which needs no script.
+// Prepare calls the functions StoreScript and Prepare, or for a slave job only PrepareSlave, which
+// needs no script.
 func (l Local) Prepare(o *Assignment, id job.ID, slave bool) (*Job, error) {
 	if slave {
 		return PrepareSlave(l.Spool, o, id)
@@ -88,10 +89,10 @@ func (l Local) Open(groups *Groups, lookup func(name string) (*userdb.User, erro
 // Discard calls the function Discard.
 func (l Local) Discard(groups *Groups, id job.ID) error { return Discard(l.Spool, groups, id) }
 
-// RemoveScript is jobdir.Spool.RemoveScript.
+// RemoveScript calls jobdir.Spool.RemoveScript.
 func (l Local) RemoveScript(number int) error { return l.Spool.RemoveScript(number) }
 
-// Supervisor is ShepherdFor.
+// Supervisor calls ShepherdFor.
 func (l Local) Supervisor(config *qconf.Configuration) (string, error) {
 	return ShepherdFor(config, l.Shepherd)
 }
@@ -101,5 +102,5 @@ func (l Local) Try(ctx context.Context, groups *Groups, config *qconf.Configurat
 	return Try(ctx, l.Spool, groups, config, l.Shepherd)
 }
 
-// Sweep is Groups.Sweep.
+// Sweep calls Groups.Sweep.
 func (l Local) Sweep(groups *Groups) error { return groups.Sweep(l.Spool) }

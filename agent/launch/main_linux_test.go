@@ -26,8 +26,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// TestMain is also the other processes of TestCoresAreGivenOnce, and agents that are
-// to be killed.
+// TestMain runs the tests, or one of two other programs: a process of
+// TestConcurrentProcessesGetDistinctCores, or an agent that a test kills.
 func TestMain(m *testing.M) {
 	for name, program := range map[string]func(string) error{"LAUNCH_TEST_SPOOL": prepareOnRequest, agentEnv: agent} {
 		value := os.Getenv(name)
@@ -273,8 +273,9 @@ type said struct {
 	Removed  bool         `json:",omitempty"`
 }
 
-// agent is one that is to be killed: at a failpoint, or by itself, behind the
-// preparation or the launch of its job. Otherwise it sees the job through.
+// agent runs one job as an agent does. Depending on its options it kills itself after it has
+// prepared or launched the job; a test may also kill it at a failpoint. Otherwise it follows the
+// job to its end.
 func agent(order string) error {
 	p := &place{dir: os.Getenv(agentEnv + "_DIR")}
 	if err := p.open(); err != nil {
@@ -308,7 +309,8 @@ func agent(order string) error {
 	return p.seeThrough(j, o, tell)
 }
 
-// seeThrough is what an agent does behind a launch.
+// seeThrough does what an agent does after it has launched a job: it waits for the job, collects
+// its outcome and removes it.
 func (p *place) seeThrough(j *Job, o *Assignment, tell func(said) error) error {
 	if ask := map[string]func() error{"asked": j.Terminate, "migrates": j.Migrate}[o.Request.Name]; ask != nil {
 		for !j.Running() && j.PID() != 0 {

@@ -60,10 +60,10 @@ func (j *Job) wasKilled(status syscall.WaitStatus) bool {
 	return err == nil && !done
 }
 
-// endOrphans is for a foreground process with one job at a time. It ends the remaining processes of
-// a killed shepherd: as the next subreaper (prctl(2)) this process has inherited the shepherd's
-// descendants. After a normal end of the shepherd, only processes are left that a prolog or epilog
-// started to stay. They must not be ended, so do not call endOrphans then.
+// endOrphans ends the remaining processes of a killed shepherd. Only a foreground process with one
+// job at a time may call it: as the next subreaper (prctl(2)) this process has inherited the
+// shepherd's descendants. Do not call endOrphans after a normal end of the shepherd: then the only
+// processes left are those that a prolog or epilog started to stay, and they must not be ended.
 func (j *Job) endOrphans() {
 	deadline := time.Now().Add(orphansDeadline)
 	for wait := time.Millisecond; time.Now().Before(deadline); wait = min(2*wait, 100*time.Millisecond) {

@@ -177,7 +177,7 @@ func NewRemote(r Remote, dir *jobdir.Dir, d *job.Description, s State) *Job {
 // Stage returns the stage of a job of another process at the time when it was prepared or opened.
 func (j *Job) Stage() Stage { return j.found }
 
-// launchRemotely is Launch if another process owns the supervisor.
+// launchRemotely does what Launch does if another process owns the supervisor.
 func (j *Job) launchRemotely() error {
 	pid, err := j.remote.Launch(j.Description.ID)
 	if err != nil {
@@ -189,7 +189,7 @@ func (j *Job) launchRemotely() error {
 	return nil
 }
 
-// waitRemotely is Wait if another process owns the supervisor.
+// waitRemotely does what Wait does if another process owns the supervisor.
 func (j *Job) waitRemotely(ctx context.Context) (syscall.WaitStatus, error) {
 	j.mu.Lock()
 	over, status := j.over, j.status
@@ -206,7 +206,7 @@ func (j *Job) waitRemotely(ctx context.Context) (syscall.WaitStatus, error) {
 	return status, err
 }
 
-// collectRemotely is Collect if another process ends the remaining processes.
+// collectRemotely does what Collect does if another process ends the remaining processes.
 func (j *Job) collectRemotely(status syscall.WaitStatus) *job.Outcome {
 	o, err := j.remote.Collect(j.Description.ID, status)
 	if err == nil {

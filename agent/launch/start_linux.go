@@ -138,8 +138,9 @@ func (g *Groups) startSupervisor(shepherd, name, dir string, files []*os.File) (
 	return s, nil
 }
 
-// shepherdEnvironment is small on purpose. The shepherd mostly waits, so one processor suffices for
-// its Go runtime. The job's environment comes from a file and is not affected.
+// shepherdEnvironment returns the environment of the shepherd. It is small on purpose. The shepherd
+// mostly waits, so one processor suffices for its Go runtime. The job's environment comes from a
+// file and is not affected.
 func shepherdEnvironment() []string {
 	env := []string{"GOMAXPROCS=1"}
 	for _, name := range []string{"TZ", "SGE_ROOT", "SGE_CELL"} {

@@ -15,9 +15,9 @@ import (
 // taskName is the name of every task of a parallel job.
 const taskName = "petask"
 
-// PrepareSlave is Prepare for a parallel job whose master task is on another host (sge_pe(5),
-// control_slaves). It has a directory, a TMPDIR and cores for its tasks, but no process of its own:
-// it cannot be launched.
+// PrepareSlave prepares a parallel job whose master task is on another host (sge_pe(5),
+// control_slaves). The job has a directory, a TMPDIR and cores for its tasks, but no process of its
+// own: it cannot be launched.
 func PrepareSlave(spool *jobdir.Spool, o *Assignment, id job.ID) (*Job, error) {
 	if o.Terminal {
 		return nil, errors.New("cannot run a part of a job in the foreground")

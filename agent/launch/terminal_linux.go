@@ -79,7 +79,7 @@ func (t *Terminal) EndInput() error {
 	return nil
 }
 
-// SetDeadline is that of all files.
+// SetDeadline sets the deadline of all files of the terminal.
 func (t *Terminal) SetDeadline(at time.Time) {
 	for _, f := range t.files() {
 		_ = f.SetDeadline(at)

@@ -77,7 +77,7 @@ func sayTrusted(d *job.Description, variables ...string) {
 	}
 }
 
-// giveGPUs has the job open no other GPUs than its own.
+// giveGPUs grants the job its GPUs and denies it all others, as far as the kernel can deny devices.
 func (j *Job) giveGPUs(p *Plan) {
 	j.own.gpus, j.own.deny = p.GPUs, p.Deny
 	if j.groups.filters(j.Description) {

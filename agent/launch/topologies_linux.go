@@ -94,7 +94,7 @@ func (t *Topologies) InUse(spool *jobdir.Spool, host string, version uint64, kno
 	return t.used, nil
 }
 
-// knownInUse is InUse without a spool.
+// knownInUse does what InUse does if there is no spool.
 func (t *Topologies) knownInUse(version uint64, known func() map[string]string) (string, error) {
 	of := fmt.Sprintf("%s, %d", t.of, version)
 	if t.usedOf == of {

@@ -197,7 +197,7 @@ func open(r reply, result any) (dir int, err error) {
 // Privileged reports true: the launcher is root.
 func (c *Client) Privileged() bool { return true }
 
-// Area is that of the launcher.
+// Area returns the launcher's area.
 func (c *Client) Area() jobdir.Area { return c.area }
 
 // Groups returns nil, because the launcher has its own groups. The error names the part of the
@@ -234,7 +234,7 @@ func (c *Client) Scripts() ([]int, error) {
 	return a.Scripts, err
 }
 
-// Prepare has a job prepared, with its script.
+// Prepare orders the launcher to prepare a job, with its script.
 func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.Job, error) {
 	p, err := o.Plan(id, c.area, slave)
 	if err != nil {
@@ -298,19 +298,20 @@ func (c *Client) RemoveScript(number int) error {
 // Supervisor returns no path: the launcher knows it.
 func (c *Client) Supervisor(*qconf.Configuration) (string, error) { return "", nil }
 
-// Try has a start tried.
+// Try orders the launcher to try a start.
 func (c *Client) Try(ctx context.Context, _ *launch.Groups, _ *qconf.Configuration) error {
 	_, err := c.call(ctx, kindTry, empty{}, -1, nil)
 	return err
 }
 
-// Sweep has control groups removed that no job has.
+// Sweep orders the launcher to remove the control groups of jobs that no longer exist.
 func (c *Client) Sweep(*launch.Groups) error { return c.ask(kindSweep, empty{}, nil) }
 
 // Keep removes all submissions of users except new ones and those with the given keys.
 func (c *Client) Keep(keys []string) error { return c.ask(kindKeep, &keepBody{keys}, nil) }
 
-// Launch has the supervisor of a job started.
+// Launch orders the launcher to start the supervisor of a job, and returns the supervisor's process
+// ID.
 func (c *Client) Launch(id job.ID) (pid int, err error) {
 	var a launchAnswer
 	err = c.ask(kindLaunch, &ofJob{id}, &a)
@@ -353,7 +354,7 @@ func (c *Client) Terminal(ctx context.Context, id job.ID) (int, error) {
 	return fd, err
 }
 
-// Note has a file of the agent's changed.
+// Note orders the launcher to change one of the agent's files in the directory of a job.
 func (c *Client) Note(id job.ID, n *launch.Note) error {
 	return c.ask(kindNote, &noteBody{id, n}, nil)
 }

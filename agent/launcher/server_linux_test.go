@@ -71,7 +71,7 @@ func makeWorld(t *testing.T) (*world, *Server) {
 	return w, s
 }
 
-// serve has the launcher serve the front of the test.
+// serve makes the launcher serve the front of the test.
 func (w *world) serve(s *Server) {
 	t := w.T
 	c, other, err := pair()
@@ -107,7 +107,7 @@ func (w *world) audits() []string {
 	return list
 }
 
-// plan is that of a job as an honest front makes it, with a script.
+// plan returns the plan of a job with a script, as an honest front makes it.
 func (w *world) plan(id job.ID) *launch.Plan {
 	w.Helper()
 	r, err := submit.Parse(submit.Input{Args: []string{"-N", "n", "-wd", "/", "-b", "y", "true"}, Cwd: "/"})

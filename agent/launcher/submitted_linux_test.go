@@ -51,7 +51,8 @@ type order struct {
 	script []byte
 }
 
-// order has a user submit a job. Its limit h_rt is 100 s.
+// order submits a job as a user, and returns the order to prepare it. The job's limit h_rt is 100
+// s.
 func (w *world) order(s *Server, key string, id job.ID, options ...string) *order {
 	w.Helper()
 	args := append([]string{"-N", "n", "-wd", "/", "-v", "A=1,B=\xff", "-l", "h_rt=100", "-o", "/dev/null"}, options...)
@@ -167,7 +168,8 @@ func TestForgedSubmissions(t *testing.T) {
 	w.nothingIsHere()
 }
 
-// session has a user submit an interactive job: with a command, or without one.
+// session submits an interactive job as a user, with a command or without one, and returns the
+// order to prepare it.
 func (w *world) session(s *Server, key string, id job.ID, command ...string) *order {
 	w.Helper()
 	r, err := submit.Parse(submit.Input{Args: append([]string{"-N", "n", "-wd", "/"}, command...), Cwd: "/", Command: submit.Qrsh})

@@ -202,8 +202,8 @@ execd_mails_failed_total 1
 	}
 }
 
-// TestNames has Prometheus's own linter look at names, units and texts.
-func TestNames(t *testing.T) {
+// TestMetricNamesPassPrometheusLinter checks names, units and texts with Prometheus's own linter.
+func TestMetricNamesPassPrometheusLinter(t *testing.T) {
 	m := New(Options{Agent: busy(), Sensors: sensors})
 	problems, err := testutil.GatherAndLint(m.registry)
 	if err != nil {

@@ -41,8 +41,9 @@ func get(t *testing.T, l net.Listener) (*http.Response, error) {
 	return r, err
 }
 
-// TestServe has as many connections that say nothing as there may be.
-func TestServe(t *testing.T) {
+// TestServeWithSilentClients opens as many silent connections as the server allows. The next client
+// waits until one of them is closed.
+func TestServeWithSilentClients(t *testing.T) {
 	l := listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// threads is a process with so many threads that wait until standard input ends.
+// threads starts n threads and waits until standard input ends.
 func threads(n int) {
 	started := make(chan bool)
 	for range n {

@@ -70,9 +70,9 @@ func TestNiceValues(t *testing.T) {
 	}
 }
 
-// TestWhoGetsMoreThanTwiceItsShare has an idle job with few tickets: what it should get by
-// its proportion counts as used, so that it cannot save up for later.
-func TestWhoGetsMoreThanTwiceItsShare(t *testing.T) {
+// TestIdleJobCannotSaveUpUsage computes the priorities of an idle job with few tickets. The share
+// that it could use counts as used, so that it cannot save it up for later.
+func TestIdleJobCannotSaveUpUsage(t *testing.T) {
 	jobs := []Job{{ID: id(1), Tickets: 100, CPU: 1e6}, {ID: id(2), Tickets: 100, CPU: 1}, {ID: id(3), Tickets: 200, CPU: 1e6}}
 	var table Table
 	table.Compute(usual, jobs)

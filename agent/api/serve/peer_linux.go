@@ -37,7 +37,8 @@ type connection struct {
 	err    error
 }
 
-// peerContext is http.Server.ConnContext.
+// peerContext adds the connection of the caller to the context of a request. It is used as
+// http.Server.ConnContext.
 func peerContext(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

@@ -399,7 +399,7 @@ func pass(to, from net.Conn, n int64) {
 	to.Close()
 }
 
-// use has some of the jobs use a second more, which is one report.
+// use adds a second to the CPU usage of the jobs that which selects, as one report.
 func (f *fake) use(which func(job.ID) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

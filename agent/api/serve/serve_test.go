@@ -99,7 +99,7 @@ func directory(t *testing.T) string {
 	return dir
 }
 
-// client is one that does not try again, unless it is told to.
+// client returns a client that does not retry, unless change sets RetryFor.
 func (r *running) client(change ...func(o *api.Options)) *api.Client {
 	r.t.Helper()
 	o := api.Options{Socket: r.socket, RetryFor: -1, Timeout: patience}

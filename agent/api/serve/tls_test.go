@@ -390,9 +390,10 @@ func TestTLSSlow(t *testing.T) {
 	}
 }
 
-// TestStrangersMakeRoom has strangers open all connections that there may be, without a word, and
-// masters connect all the same; and strangers end no connection of a master.
-func TestStrangersMakeRoom(t *testing.T) {
+// TestMasterConnectsWhileStrangersHoldAllConnections opens as many silent connections of strangers
+// as the server allows. It checks that masters can still connect, and that strangers close no
+// connection of a master.
+func TestMasterConnectsWhileStrangersHoldAllConnections(t *testing.T) {
 	a := newAuthority(t, "a")
 	dir := t.TempDir()
 	files := write(t, dir, a.issue(t, certificate{names: []string{"n1"}, server: true}), a)

@@ -328,7 +328,7 @@ func (c *Conn) Abort() {
 	})
 }
 
-// Done is closed when the connection is.
+// Done returns a channel that is closed when the connection is closed.
 func (c *Conn) Done() <-chan struct{} { return c.closed }
 
 // RemoteAddr returns the address of the other side.

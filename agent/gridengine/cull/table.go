@@ -188,8 +188,8 @@ func (e *DescriptorError) Error() string {
 		e.Place, e.Kind, e.Got.ID, e.Got.Type(), e.Format)
 }
 
-// mistake is one in the tables and types of this program, which each of its messages
-// meets when it is made or read for the first time.
+// mistake panics because of an error in this package's own tables and types. The first encoding or
+// decoding of a message of each type finds such an error.
 func mistake(format string, args ...any) {
 	panic(fmt.Sprintf(format, args...)) //nolint:forbidigo // no input can lead here
 }

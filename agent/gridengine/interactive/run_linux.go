@@ -188,8 +188,8 @@ func dieOf(sig syscall.Signal) {
 	}
 }
 
-// catch has signals that the job gets as a whole not end the relay: they are for the
-// command, whose handlers are its own.
+// catch catches the signals that Grid Engine sends to all processes of the job, so that they do not
+// end the relay. The command keeps its own handlers.
 func (r *relay) catch() {
 	r.signals = make(chan os.Signal, 16)
 	signal.Notify(r.signals, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGTERM, unix.SIGXCPU, unix.SIGWINCH)

@@ -120,7 +120,8 @@ func codecOf(s *capture.Stream, payload []byte) *message.Codec {
 	return c
 }
 
-// emptyLength is how long a message of 9.1 is that has nothing but its head.
+// emptyLength returns the length of an otherwise empty message of release 9.1 that begins with the
+// head of payload.
 func emptyLength(payload []byte) int {
 	const head = 8
 	return head + bytes.IndexByte(payload[min(head, len(payload)):], 0) + 1

@@ -32,7 +32,7 @@ var signals = map[syscall.Signal]uint32{
 // unknownSignal is Grid Engine's number for all other signals.
 const unknownSignal = 10000
 
-// SignalNumber is Grid Engine's number of a signal of this system; 0 for 0.
+// SignalNumber returns Grid Engine's number of a signal of this system, and 0 for 0.
 func SignalNumber(s syscall.Signal) uint32 {
 	if s == 0 {
 		return 0
