@@ -126,7 +126,7 @@ outdated: ## list the modules in the executables that have a newer release
 .PHONY: docs-check
 docs-check: ## run the commands of README and docs, check links and manual pages
 	@$(TEST) $(TESTFLAGS) -- ./test/docs
-	@$(TEST) -run '^(TestGuides|TestReadme|TestReadmeExamples|TestDocumentation|TestCellDirectory)$$' $(TESTFLAGS) -- ./test/standalone ./test/master ./cmd/execd ./agent/api/serve
+	@$(TEST) -run '^(TestGuides|TestReadme|TestGuideExamplesOfExecdRun|TestDocumentation|TestCellDirectory)$$' $(TESTFLAGS) -- ./test/standalone ./test/master ./cmd/execd ./agent/api/serve
 
 .PHONY: check
 check: build tidy lint api-check test race test-vm ## everything that CI asks of a change

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPermitCheckWithoutDescriptorsIsNoRefusal makes the check of a procedure fail, once for lack
-// of file descriptors and once because of a decision. The former is no decision: the master may try
+// of file descriptors and once because of a decision. The first is no decision: the master may try
 // the job again, and the health says why the job does not run.
 func TestPermitCheckWithoutDescriptorsIsNoRefusal(t *testing.T) {
 	testenv.Require(t, testenv.Root)

@@ -168,9 +168,10 @@ type ShellRequest struct {
 	FileMissing bool // Binary, and the command is not a file
 }
 
-// ClassOf is FailureOf with the right class for the two codes that depend on the job's options. A
-// shell that cannot be run is a failure of the job if the job chose the shell, and of the queue
-// otherwise. A failure before exec is a failure of the job if its command is not a file.
+// ClassOf returns what FailureOf returns, with the right class for the two codes that depend on the
+// job's options. A shell that cannot be run is a failure of the job if the job chose the shell, and
+// of the queue otherwise. A failure before exec is a failure of the job if its command is not a
+// file.
 func ClassOf(code Failed, r ShellRequest) Failure {
 	f := FailureOf(code)
 	switch code {

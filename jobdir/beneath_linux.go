@@ -28,7 +28,7 @@ func openBeneath(dir int, name string) (int, error) {
 	return fd, err
 }
 
-// openSameMount is openBeneath for older kernels.
+// openSameMount does what openBeneath does, on older kernels.
 func openSameMount(dir int, name string) (int, error) {
 	if !plainName(name) {
 		return -1, unix.EINVAL

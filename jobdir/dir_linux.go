@@ -121,7 +121,7 @@ func (d *Dir) Use(f func(fd int) error) error {
 	return f(d.fd)
 }
 
-// call is like Use, and repeats a system call that a signal has interrupted.
+// call calls Use, and repeats a system call that a signal has interrupted.
 func (d *Dir) call(f func(fd int) error) error {
 	return d.Use(func(fd int) error {
 		return retry(func() error { return f(fd) })
@@ -199,8 +199,8 @@ func (d *Dir) read(name string) ([]byte, error) {
 	return readAll(fd, int(st.Size), mostFile)
 }
 
-// readSmall is ReadFile for a file that is read often, was written by WriteFile and is shorter than
-// 512 bytes. It makes half as many system calls.
+// readSmall does what ReadFile does, with half as many system calls, for a file that is read often,
+// was written by WriteFile and is shorter than 512 bytes.
 func (d *Dir) readSmall(name string) ([]byte, error) {
 	fd, err := d.openat(name, unix.O_RDONLY|openFlags, 0)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childWriter is a process of a job that does not exit. It writes into TMPDIR, moves directories
-// around, and replaces them with links to places outside. It follows no link itself, so it is not
-// the cause of changes outside.
+// childWriter runs as a process of a job that does not exit. It writes into TMPDIR, moves
+// directories around, and replaces them with links to places outside. It follows no link itself, so
+// it is not the cause of changes outside.
 func childWriter() {
 	outside := os.Getenv("OUTSIDE")
 	targets := []string{outside, outside + "/root", outside + "/alice", outside + "/own", outside + "/alice/sub", "/", ".."}

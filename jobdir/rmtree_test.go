@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asUser is like as, and also works without root.
+// asUser calls f as alice, or without root's rights as the user of the tests.
 func asUser(t testing.TB, f func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {

@@ -43,7 +43,8 @@ func seal(record []byte, files []File) []byte {
 	return b.Bytes()
 }
 
-// checksum is FNV-1a. Importing package hash would make the supervisor larger.
+// checksum returns the FNV-1a checksum of b. Importing package hash would make the supervisor
+// larger.
 func checksum(b []byte) uint64 {
 	sum := uint64(14695981039346656037)
 	for _, c := range b {

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attack is what a user runs who means no good. Its exit status is 0 where it
-// succeeded.
+// attack runs an attack of a malicious user. Its exit status is 0 if the attack succeeded.
 func attack(args []string) int {
 	if len(args) < 2 {
 		return 2

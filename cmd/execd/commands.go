@@ -242,7 +242,7 @@ func runAgent(args []string) (int, error) {
 	return c.Run()
 }
 
-// userCommand is one of Grid Engine's commands. It prints its errors itself.
+// userCommand runs one of Grid Engine's commands, which prints its errors itself.
 func userCommand(name string, args []string) int {
 	ctx := context.Background()
 	// A shell without job control ignores SIGINT for what it starts with &, and so does the original then.

@@ -105,7 +105,7 @@ func askInTime(most time.Duration, kind completion.Kind) []completion.Candidate 
 	}
 }
 
-// ask has a command of Grid Engine print the values.
+// ask runs a command of Grid Engine and returns the values that it prints.
 func ask(ctx context.Context, kind completion.Kind) (all []completion.Candidate) {
 	q := questions[kind]
 	var out bytes.Buffer

@@ -86,9 +86,9 @@ _execd`, "zsh", line)
 	}
 }
 
-// TestCompletionWithoutAnAnswer has a daemon that takes connections and never answers: the shell
-// gets an answer without the names.
-func TestCompletionWithoutAnAnswer(t *testing.T) {
+// TestCompletionWithSilentDaemon starts a daemon that takes connections and never answers. The
+// shell gets an answer without names.
+func TestCompletionWithSilentDaemon(t *testing.T) {
 	build(t)
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)

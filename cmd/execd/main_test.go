@@ -18,8 +18,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestMain is three programs in one: the tests; execd as the tests run it as
-// root, in a world of its own; and what an attacker does in place of a job.
+// TestMain runs one of three programs: the tests; execd as the tests run it as root, in its own
+// namespaces; or the attacks that run in place of a job.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "execd":

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadmeExamples has execd describe what the examples of execd run in the guide would run.
-func TestReadmeExamples(t *testing.T) {
+// TestGuideExamplesOfExecdRun makes execd describe the jobs of the guide's examples of execd run.
+func TestGuideExamplesOfExecdRun(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guides/get-started.md")
 	if err != nil {
 		t.Fatal(err)

@@ -409,7 +409,7 @@ func TestSupervisorIsMissing(t *testing.T) {
 	}})
 }
 
-// TestNoPasswdEntry is what a user without one is told.
+// TestNoPasswdEntry checks the error for a user without an entry in passwd(5).
 func TestNoPasswdEntry(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	w := inWorld(t, asUser)

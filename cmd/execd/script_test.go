@@ -94,8 +94,8 @@ func executable(dir string) error {
 	})
 }
 
-// cmdRun is "run STATUS ARGS...": execd run with the arguments, which must end
-// with the status. As root the job is alice's unless the arguments say whose.
+// cmdRun implements "run STATUS ARGS...": it calls execd run with the arguments and expects the
+// exit status. If root calls it, the job is alice's unless the arguments name another user.
 func cmdRun(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: run STATUS ARGS...")
@@ -119,7 +119,7 @@ func cmdRun(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdJSON is "json FILE PATH=VALUE...": the value at a path like "limit.name",
+// cmdJSON implements "json FILE PATH=VALUE...": it compares the value at a path like "limit.name",
 // or "0.usage.cpu" in an array. PATH<N and PATH>N compare numbers.
 func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
@@ -168,15 +168,15 @@ func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdUnspent is "unspent": nothing was ever made below the spool directory.
+// cmdUnspent implements "unspent": it checks that nothing was ever made below the spool directory.
 func cmdUnspent(ts *testscript.TestScript, neg bool, _ []string) {
 	if _, err := os.Lstat(ts.Getenv("SPOOL")); (err == nil) != neg {
 		ts.Fatalf("spool directory %s: %v", ts.Getenv("SPOOL"), err)
 	}
 }
 
-// cmdSubst is "subst FILE...": variables in the files are replaced, since
-// configurations need absolute paths.
+// cmdSubst implements "subst FILE...": it replaces variables in the files, because configurations
+// need absolute paths.
 func cmdSubst(ts *testscript.TestScript, _ bool, args []string) {
 	for _, name := range args {
 		text := os.Expand(ts.ReadFile(name), func(v string) string {

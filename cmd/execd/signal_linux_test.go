@@ -319,8 +319,7 @@ func TestRequestToEnd(t *testing.T) {
 	})
 }
 
-// hangingProlog has a configuration whose prolog waits for somebody to write
-// into a pipe.
+// hangingProlog configures a prolog that waits until a process writes to a pipe.
 func (w *world) hangingProlog(t *testing.T) {
 	t.Helper()
 	prolog := w.write(t, "prolog", "#!/bin/sh\necho prolog\nread x < "+w.dir+"/go\n")

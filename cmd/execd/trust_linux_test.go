@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestSiteProfileIsNotTheUsers has procedures of the site read what most of them read first,
-// $SGE_ROOT/$SGE_CELL/common/settings.sh, on a host whose daemon has no SGE_ROOT. The user
-// who gives the job one has no file of his executed as another user.
-func TestSiteProfileIsNotTheUsers(t *testing.T) {
+// TestProceduresIgnoreSettingsFileOfUser runs procedures that begin as most do, by reading
+// $SGE_ROOT/$SGE_CELL/common/settings.sh, on a host whose daemon has no SGE_ROOT. A user who sets
+// SGE_ROOT in the job cannot make another user execute a file.
+func TestProceduresIgnoreSettingsFileOfUser(t *testing.T) {
 	names := []string{"SGE_ROOT", "SGE_CELL", "SGE_BINARY_PATH", "SGE_RSH_COMMAND", "SGE_CKPT_DIR", "PE_HOSTFILE", "SGE_JOB_SPOOL_DIR", "TZ"}
 	for kind, args := range map[string][]string{
 		"a script":            {"job"},
@@ -77,8 +77,8 @@ exit 0
 	}
 }
 
-// TestPrologEditsTheEnvironment is how sites give a job its GPUs: lines that a prolog of root
-// adds to the file environment. What an epilog changes in the file usage counts, too.
+// TestPrologEditsTheEnvironment does what sites do to give GPUs to a job: a prolog of root adds
+// lines to the file environment. Changes that an epilog makes to the file usage count, too.
 func TestPrologEditsTheEnvironment(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)

@@ -60,7 +60,8 @@ func (m *master) addAgent(text string, tls *api.TLS) error {
 	return nil
 }
 
-// tell has an order carried out after those that were given before.
+// tell queues a call for an agent. The master makes an agent's calls one at a time, in this order,
+// and passes each result to then.
 func (m *master) tell(a *agent, call func(context.Context) error, then func(error)) {
 	a.orders = append(a.orders, agentCall{call, then})
 	m.nextOrder(a)
@@ -84,7 +85,8 @@ func (m *master) nextOrder(a *agent) {
 	}()
 }
 
-// lost has nothing more start on a host that is not reached. What runs there goes on.
+// lost marks an agent as unreachable. The cell starts no more tasks on its host; running tasks go
+// on.
 func (m *master) lost(a *agent, err error) {
 	if a.lost {
 		return

@@ -58,7 +58,7 @@ type attempt struct {
 	begun   bool           // the master task runs, and its tasks have been started
 }
 
-// do has something happen in the goroutine of the master, and waits until it has.
+// do runs event in the goroutine of the master, and waits until it has returned.
 func (m *master) do(event func()) {
 	done := make(chan struct{})
 	select {
@@ -95,7 +95,7 @@ func (m *master) finished() bool {
 	return m.complete && m.cell.Empty() && len(m.parts) == 0
 }
 
-// schedule is one scheduling run.
+// schedule makes one scheduling run.
 func (m *master) schedule() {
 	r := m.cell.Schedule(m.now())
 	for _, p := range r.Problems {
@@ -197,7 +197,7 @@ func (m *master) follow(a *cell.Answer, err error) {
 	m.act(a.Actions)
 }
 
-// act has agents do what the cell has decided.
+// act passes the cell's decisions to the agents.
 func (m *master) act(actions []cell.Action) {
 	for _, a := range actions {
 		switch a.Kind {

@@ -85,9 +85,9 @@ func (m *master) pushTo(t *attempt, on *agent, start api.Start, taken func()) {
 	})
 }
 
-// startTasks has the program of a parallel job run in its slots, as mpirun would by
-// qrsh -inherit from within the job: where control_slaves of the parallel environment
-// (sge_pe(5)) is set the agents see to the tasks, and end them with the job.
+// startTasks runs the program of a parallel job in all its slots, as mpirun would with qrsh
+// -inherit from within the job. If control_slaves of the parallel environment (sge_pe(5)) is set,
+// the agents supervise the tasks and end them with the job.
 func (m *master) startTasks(t *attempt, program string) {
 	pe, err := m.cell.Model().Cluster().PE(m.cell.Model().PEName(t.Task.Running().PE))
 	if err != nil {

@@ -2,11 +2,10 @@
 
 package failpoint
 
-// At is a place where a program may be killed.
+// At marks a place where a test may kill the program.
 func At(string) {}
 
-// AtOf is At(kind + "-" + name), for a name that is not known when the program is
-// built.
+// AtOf calls At(kind + "-" + name), for a name that is not known at compile time.
 func AtOf(_, _ string) {}
 
 // Environment returns the variables that pass the failpoint on to child processes.

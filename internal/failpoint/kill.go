@@ -25,7 +25,7 @@ func init() {
 	}
 }
 
-// At is a place where a program may be killed.
+// At kills the program if a test has chosen this place.
 func At(place string) {
 	if n := left[place]; n == nil || n.Add(-1) != 0 {
 		return
@@ -34,8 +34,7 @@ func At(place string) {
 	select {} // until the kernel has killed this process
 }
 
-// AtOf is At(kind + "-" + name), for a name that is not known when the program is
-// built.
+// AtOf calls At(kind + "-" + name), for a name that is not known at compile time.
 func AtOf(kind, name string) { At(kind + "-" + name) }
 
 // Environment returns the variables that pass the failpoint on to child processes.

@@ -105,8 +105,9 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestHelpAndVariables has variables that the help text does not describe, or describes otherwise.
-func TestHelpAndVariables(t *testing.T) {
+// TestParseRefusesVariablesThatDifferFromHelp passes variables that the help text does not
+// describe, or describes with another type.
+func TestParseRefusesVariablesThatDifferFromHelp(t *testing.T) {
 	var text string
 	var list []string
 	var on bool

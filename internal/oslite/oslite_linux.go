@@ -161,7 +161,7 @@ type CallError struct {
 	Err  error
 }
 
-// Error has the form "call: reason".
+// Error returns "call: reason".
 func (e *CallError) Error() string { return e.Call + ": " + e.Err.Error() }
 
 // Unwrap returns the errno.

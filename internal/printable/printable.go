@@ -164,7 +164,8 @@ func Special(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
-// specialInLines is special for texts of several lines.
+// specialInLines does what Special does, for texts of several lines: line feeds and tabs are not
+// special.
 func specialInLines(r rune) bool { return r != '\n' && r != '\t' && Special(r) }
 
 // invalid reports whether a text, which begins with utf8.RuneError, begins with a byte that is not

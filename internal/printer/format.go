@@ -12,12 +12,12 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// Sprintf is fmt.Sprintf with each text among the arguments escaped: strings, errors and Stringers.
-// The format is not escaped. %q puts the escaped text between quotation marks, and does not change
-// backslashes and quotation marks in it.
+// Sprintf formats like fmt.Sprintf, with each text among the arguments escaped: strings, errors and
+// Stringers. The format is not escaped. %q puts the escaped text between quotation marks, and does
+// not change backslashes and quotation marks in it.
 func Sprintf(format string, args ...any) string { return fmt.Sprintf(format, Args(args)...) }
 
-// Fprintf is fmt.Fprintf with each text among the arguments escaped.
+// Fprintf prints like fmt.Fprintf, with each text among the arguments escaped.
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	return fmt.Fprintf(w, format, Args(args)...)
 }
@@ -39,7 +39,7 @@ func format(f fmt.State, verb rune, text string) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), text)
 }
 
-// Message is fmt.Sprintf for a text that will be escaped when it is printed: %q puts strings
+// Message formats like fmt.Sprintf a text that will be escaped when it is printed: %q puts strings
 // unchanged between quotation marks, so that nothing is escaped twice.
 func Message(layout string, args ...any) string {
 	raw := make([]any, len(args))

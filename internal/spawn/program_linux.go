@@ -101,13 +101,14 @@ type StartError struct {
 	PID   int  // of the child
 }
 
-// Error has the form "What: reason".
+// Error returns "What: reason".
 func (f *StartError) Error() string { return f.What + ": " + f.Errno.Error() }
 
 // Unwrap returns the errno.
 func (f *StartError) Unwrap() error { return f.Errno }
 
-// add is called from everywhere: inlined it would be a tenth of the package.
+// add appends a system call and its description. It must not be inlined into its many callers: that
+// would make the package a tenth larger.
 //
 //go:noinline
 func (p *Program) add(stage Stage, what string, c call) {

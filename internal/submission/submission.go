@@ -111,7 +111,8 @@ func Of(r *submit.Request, dir string, origin []string) *Submission {
 	return s
 }
 
-// OfInteractive is Of for a job of qrsh or qlogin. One without a command runs the login shell, and has no script.
+// OfInteractive describes a request of qrsh or qlogin, as Of does for qsub. A request without a
+// command runs the login shell, and has no script.
 func OfInteractive(r *submit.Request, dir string, origin []string) *Submission {
 	request := *r
 	request.Binary = r.Binary || r.Login
@@ -154,7 +155,7 @@ func (s *Submission) Alter(a *submit.Alteration) {
 	}
 }
 
-// ScriptSum is Submission.Script of a script.
+// ScriptSum returns the value of Submission.Script for a script.
 func ScriptSum(script []byte) string {
 	sum := sha256.Sum256(script)
 	return hex.EncodeToString(sum[:])
@@ -204,7 +205,7 @@ func (s *Submission) Request(script []byte) *submit.Request {
 	return r
 }
 
-// Environment is Submission.Origin as strings.
+// Environment returns Submission.Origin as strings.
 func (s *Submission) Environment() []string { return stringsOf(s.Origin) }
 
 // Ceiling returns the largest value of a limit that the user has requested; ok is false if the user

@@ -69,7 +69,7 @@ func readOrWake(fd, wake int, p []byte) (int, error) {
 	}
 }
 
-// end has read return, now and ever after.
+// end makes the pending call of read and all later ones return errStopped.
 func (k *keys) end() {
 	k.stop.Close()
 	k.reading.Lock()

@@ -43,7 +43,7 @@ func (p *program) Copy(stdout, stderr io.Writer) error {
 	return nil
 }
 
-// prints has the program write.
+// prints makes the program write to standard output and standard error.
 func (p *program) prints(out, errs string) {
 	p.out <- func(stdout, stderr io.Writer) error {
 		if _, err := io.WriteString(stdout, out); err != nil {

@@ -43,8 +43,8 @@ func (d *Daemon) Start(t testing.TB, cmd *exec.Cmd, log string) {
 	}()
 }
 
-// Process is that which was started last, nil for none, and a channel that is closed when
-// it has ended.
+// Process returns the process that was started last, nil if there is none, and a channel that is
+// closed when that process has ended.
 func (d *Daemon) Process() (*os.Process, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +73,7 @@ type Transcript struct {
 	said bytes.Buffer
 }
 
-// Write is that of [io.Writer]; it does not fail.
+// Write implements [io.Writer]; it does not fail.
 func (s *Transcript) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -134,7 +134,7 @@ func Soak(t testing.TB) {
 	}
 }
 
-// RequireGuests is Require(t, VM) for a test that starts virtual machines. It skips the test if
+// RequireGuests calls Require(t, VM) for a test that starts virtual machines. It skips the test if
 // virtual machines have not been requested.
 func RequireGuests(t testing.TB) {
 	t.Helper()
@@ -144,7 +144,7 @@ func RequireGuests(t testing.TB) {
 	Require(t, VM)
 }
 
-// decide is Require without the machine: check reports missing needs. A missing need that is
+// decide makes the decision of Require: check reports missing needs. A missing need that is
 // required takes precedence over one that only skips.
 func decide(required, needs []Need, check func(Need) error) (fatal bool, reason string) {
 	for _, n := range needs {

@@ -76,8 +76,8 @@ func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadLines is ReadAll with an additional limit for each line; the *SizeError of a line has its
-// number. It stores at most that limit of a text that is one endless line.
+// ReadLines reads like ReadAll, with an additional limit for each line; the *SizeError of a line
+// has its number. Of a text that is one endless line, ReadLines stores at most maxLine bytes.
 func ReadLines(r io.Reader, limit int64, maxLine int) ([]byte, error) {
 	lines := NewLines(r, maxLine)
 	var text []byte

@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 	return text + e.Reason()
 }
 
-// Reason is Error without the names of the path and of the part.
+// Reason returns the text of Error without the names of the path and of the part.
 func (e *Error) Reason() string {
 	owner, group, expected, who := userName(e.UID), userdb.System().GroupName(e.GID), "root", "root"
 	if len(e.users.UIDs) > 0 {

@@ -75,8 +75,8 @@ func (u Users) Check(path string) error {
 	return err
 }
 
-// CheckDirectory is Check for a directory that may not exist yet: then it examines the nearest
-// directory above that exists.
+// CheckDirectory checks a directory that may not exist yet. If it does not exist, CheckDirectory
+// checks the nearest directory above that does.
 func (u Users) CheckDirectory(path string) error {
 	for {
 		err := u.Check(path)
@@ -123,8 +123,8 @@ func (u Users) Open(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// Program is Check for a program that the caller is about to execute. If it is a script, Program
-// checks the interpreter that its first line names, too.
+// Program checks a program that the caller is about to execute. If it is a script, Program checks
+// the interpreter that its first line names, too.
 func (u Users) Program(path string) error {
 	err := u.interpreters(path)
 	if opened := (*fs.PathError)(nil); errors.As(err, &opened) && opened.Path != path {

@@ -30,8 +30,8 @@ func TestChangelogNamesTheVersion(t *testing.T) {
 	}
 }
 
-// TestMakefileBuildsTheVersion has make build a program that prints the version, in a repository at
-// a release, after it, with changed files, and in a folder that is no repository.
+// TestMakefileBuildsTheVersion runs make build for a program that prints the version: in a
+// repository at a release, after it, with changed files, and in a directory that is no repository.
 func TestMakefileBuildsTheVersion(t *testing.T) {
 	dir := t.TempDir()
 	run := func(name string, args ...string) string {

@@ -145,7 +145,7 @@ var machines = map[string]machine{
 		steps: []step{
 			// What it skips needs two sockets, reads sources, or compares with the
 			// seconds of a machine that is not emulated.
-			{pkg: "cmd/execd", programs: true, skip: cores + "|^TestReadmeExamples$|TestScripts/./^(limits|usage)$"},
+			{pkg: "cmd/execd", programs: true, skip: cores + "|^TestGuideExamplesOfExecdRun$|TestScripts/./^(limits|usage)$"},
 		},
 	},
 	"v2-all": {

@@ -228,9 +228,9 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestBadAnswers has nvidia-smi hang, write without end, or write nonsense: the GPUs are offered
-// without what it was to tell.
-func TestBadAnswers(t *testing.T) {
+// TestGPUsDespiteBadNvidiaSmi makes nvidia-smi fail, write without end, or write nonsense. The GPUs
+// are offered without the values that it should have printed.
+func TestGPUsDespiteBadNvidiaSmi(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"nonsense":      {"echo No devices were found", `"No devices were found", expected a PCI address`},
 		"an error":      {"echo NVIDIA-SMI has failed; exit 9", "exit status 9: NVIDIA-SMI has failed"},
@@ -254,8 +254,8 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestHangingAnswer has nvidia-smi, and a process of it, hang.
-func TestHangingAnswer(t *testing.T) {
+// TestQueryEndsWithContext makes nvidia-smi and a child of it hang.
+func TestQueryEndsWithContext(t *testing.T) {
 	root, _ := hostWith(t, h100)
 	fifo := filepath.Join(root, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {

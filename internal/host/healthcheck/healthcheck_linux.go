@@ -167,7 +167,7 @@ func (c *Check) Run(ctx context.Context) {
 	}
 }
 
-// Now has the next run begin at once.
+// Now starts the next run at once.
 func (c *Check) Now() {
 	select {
 	case c.now <- struct{}{}:

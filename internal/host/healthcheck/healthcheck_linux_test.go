@@ -144,7 +144,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestGoodInRow has a host that comes and goes.
+// TestGoodInRow alternates good and bad runs: the host takes jobs again only after three good runs
+// in a row.
 func TestGoodInRow(t *testing.T) {
 	h := newHost(t, "true", func(c *Config) { c.Good = 3 })
 	if err := h.check.Begin(); err != nil {
@@ -165,7 +166,7 @@ func TestGoodInRow(t *testing.T) {
 	}
 }
 
-// TestDrainFails has a disk on which nothing can be written for a while.
+// TestDrainFails checks a host on whose disk the drain cannot be recorded at first.
 func TestDrainFails(t *testing.T) {
 	h := newHost(t, "echo bad; false", nil)
 	full := errors.New("disk full")
@@ -271,7 +272,7 @@ func TestDeadline(t *testing.T) {
 	ended(t, child)
 }
 
-// TestUnkillable has processes that SIGKILL does not reach, for a while.
+// TestUnkillable runs a check whose processes ignore SIGKILL for a while.
 func TestUnkillable(t *testing.T) {
 	h := newHost(t, hang, nil)
 	groups := make(chan int, 10)
@@ -303,8 +304,9 @@ func TestUnkillable(t *testing.T) {
 	}
 }
 
-// TestChildThatHangs has a child in the kernel whose parent can be killed.
-func TestChildThatHangs(t *testing.T) {
+// TestHungChildOfKilledCheck runs a check whose child hangs in the kernel while the check itself
+// can be killed.
+func TestHungChildOfKilledCheck(t *testing.T) {
 	h := newHost(t, hang, nil)
 	h.check.signal = func(group int, s unix.Signal) error { return unix.Kill(-group, s) } // the parent alone
 	h.check.mercy = time.Millisecond

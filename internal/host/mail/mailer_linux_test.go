@@ -250,8 +250,9 @@ func TestMailerThatHangs(t *testing.T) {
 	}
 }
 
-// TestMailerThatLeavesSomebodyBehind is what sendmail does: it has taken the mail.
-func TestMailerThatLeavesSomebodyBehind(t *testing.T) {
+// TestMailerLeavesChildProcess runs a mailer that leaves a process behind for the delivery, as
+// sendmail does: the process is not killed.
+func TestMailerLeavesChildProcess(t *testing.T) {
 	o := newOffice(t, `sleep 1000 & echo $! >"$DIR/child"`)
 	if err := (&Mailer{Command: o.mailer()}).Send(t.Context(), o.owner, letterToTwo); err != nil {
 		t.Error(err)
@@ -291,7 +292,7 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// TestOutboxIsBounded has mailers that hang, and more mail than waits for them.
+// TestOutboxIsBounded posts more mail than the outbox holds, while the mailers hang.
 func TestOutboxIsBounded(t *testing.T) {
 	o := newOffice(t, `echo >>"$DIR/begun"; exec sleep 1000`)
 	var mu sync.Mutex

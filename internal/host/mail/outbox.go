@@ -47,7 +47,7 @@ func NewOutbox(users func(name string) (*userdb.User, error), failed func(owner 
 	return o
 }
 
-// Post has a mail sent for the owner of a job by a mailer (see Mailer.Command), and
+// Post queues a mail for the owner of a job. A mailer (see Mailer.Command) sends it later; Post
 // waits for nothing.
 func (o *Outbox) Post(command, owner string, m Message) {
 	if err := o.post(letter{command, owner, m}); err != nil {

@@ -44,7 +44,7 @@ func (id Identity) Credential() *syscall.Credential {
 	return &syscall.Credential{Uid: id.UID, Gid: id.GID, Groups: id.Groups}
 }
 
-// Own is whoever this process is.
+// Own returns the identity of this process.
 func Own() Identity {
 	id := Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Home: "/"}
 	if u, err := userdb.System().UserID(id.UID); err == nil {

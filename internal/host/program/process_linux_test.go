@@ -70,8 +70,9 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestHanging has a program that hangs with a child; both are killed when the context ends.
-func TestHanging(t *testing.T) {
+// TestCancelKillsProgramAndChildren runs a program that hangs with a child; both are killed when
+// the context ends.
+func TestCancelKillsProgramAndChildren(t *testing.T) {
 	path, dir := script(t, "#!/bin/sh\ntrap '' TERM INT HUP\nsleep 1000 &\necho $! >child\nwait\n", "child")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
@@ -88,9 +89,10 @@ func TestHanging(t *testing.T) {
 	gone(t, child)
 }
 
-// TestDaemonising has programs that leave processes behind: one in the group is killed unless it may
-// be left, one in a session of its own that holds the output is not waited for.
-func TestDaemonising(t *testing.T) {
+// TestProcessesLeftBehind runs programs that leave processes behind. A process in the program's
+// group is killed unless Leave is set. A process in its own session that holds the output open does
+// not delay the end.
+func TestProcessesLeftBehind(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string
 		leave bool
@@ -132,8 +134,9 @@ func TestDaemonising(t *testing.T) {
 	}
 }
 
-// TestFlooding has a program that writes without end: the first bytes are kept.
-func TestFlooding(t *testing.T) {
+// TestEndlessOutputKeepsFirstBytes runs a program that writes without end: the first bytes are
+// kept.
+func TestEndlessOutputKeepsFirstBytes(t *testing.T) {
 	path, dir := script(t, "#!/bin/sh\necho begin\ndd if=/dev/zero bs=1M count=20 2>/dev/null\necho $$ >ready\nexec cat /dev/zero\n", "ready")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -173,8 +176,8 @@ func TestReapedAfterTheKill(t *testing.T) {
 	}
 }
 
-// TestStart has programs without an interpreter, with input, without the descriptors of the test, and
-// without a file.
+// TestStart runs programs without an interpreter line, with input, without the descriptors of the
+// test, and without a file.
 func TestStart(t *testing.T) {
 	f, err := os.Open("/dev/null")
 	if err != nil {

@@ -88,7 +88,7 @@ func (n *Notifier) Stopping(status string) error {
 	return n.send("STOPPING=1\nSTATUS=" + line(status))
 }
 
-// Status has systemctl status say a sentence.
+// Status sets the sentence that systemctl status shows.
 func (n *Notifier) Status(status string) error { return n.send("STATUS=" + line(status)) }
 
 // Watch notifies the watchdog twice in each of its periods until the context ends; without a

@@ -131,7 +131,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestWatchdog has a loop that answers, does not, and does again.
+// TestWatchdog watches a loop that answers, stops answering, and answers again.
 func TestWatchdog(t *testing.T) {
 	m := listen(t, t.TempDir()+"/notify")
 	t.Setenv(watchdogEnv, "20000000")

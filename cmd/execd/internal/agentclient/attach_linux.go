@@ -69,7 +69,7 @@ func (c *Command) exited(id api.ID, x *api.Exit) int {
 	return x.Status & 0xff
 }
 
-// say is for people, between what the job writes.
+// say prints a message for the user, between the job's output.
 func (c *Command) say(format string, args ...any) {
 	printer.Fprintf(c.Stderr, "execd attach: "+format+"\n", args...)
 }

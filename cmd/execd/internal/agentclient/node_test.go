@@ -61,7 +61,7 @@ func listen(t *testing.T, answers answers) (socket string, asked map[api.Method]
 	return socket, asked
 }
 
-// run is one call, and all that it says.
+// run runs a command, and returns its exit status, its output and its error.
 func run(t *testing.T, name string, args ...string) (status int, stdout string, err error) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -235,8 +235,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestBeginning has the socket of an agent come after the command has begun.
-func TestBeginning(t *testing.T) {
+// TestStatusWaitsForSocket creates the agent's socket after the command has started.
+func TestStatusWaitsForSocket(t *testing.T) {
 	socket, _ := listen(t, answers{api.MethodHealth: api.Health{Host: "n1"}})
 	late := socket + ".late"
 	time.AfterFunc(200*time.Millisecond, func() {
@@ -249,8 +249,9 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
-// TestRestart has an agent end with a call in its queue when the next one is there.
-func TestRestart(t *testing.T) {
+// TestJobsAcrossAgentRestart ends an agent while a call is in its queue, and starts the next one.
+// The next one answers the call.
+func TestJobsAcrossAgentRestart(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	former, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
 	if err != nil {

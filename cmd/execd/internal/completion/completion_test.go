@@ -85,9 +85,9 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestAnswer has descriptions of several lines, and names that a user chose for the terminal of
-// another one.
-func TestAnswer(t *testing.T) {
+// TestAnswerEscapesHostileNames completes descriptions of several lines, and names with control
+// characters that a user chose to attack another user's terminal.
+func TestAnswerEscapesHostileNames(t *testing.T) {
 	hostile := &Table{
 		Commands: []Command{{Name: "qdel", GridEngine: true}},
 		Ask: func(Kind) []Candidate {

@@ -10,7 +10,8 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// TestPathOfDirectoryUser has a user whom only getent(1) knows, as the users of LDAP. The owner is asked for once.
+// TestPathOfDirectoryUser finds the output of a user whom only getent(1) knows, such as a user of
+// LDAP. The owner is looked up once.
 func TestPathOfDirectoryUser(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {

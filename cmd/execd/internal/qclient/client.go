@@ -290,7 +290,7 @@ func (c *Command) tell(text string) {
 	}
 }
 
-// edit has an editor change a text.
+// edit runs the user's editor on a text and returns the changed text.
 func (c *Command) edit(ctx context.Context, f *api.File) (text []byte, err error) {
 	dir, err := os.MkdirTemp("", "execd-")
 	if err != nil {

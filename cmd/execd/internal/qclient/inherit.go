@@ -15,8 +15,9 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// inherit is qrsh -inherit host command: a task of the job that it is called in, which on
-// one machine is a process of that job. ok is false where it is not that.
+// inherit runs qrsh -inherit host command: a task of the job from which it is called. On one
+// machine the task is a process of that job. ok is false if the arguments are those of another
+// call.
 func (c *Command) inherit(ctx context.Context) (status int, ok bool) {
 	task, ok, err := submit.ParseTask(c.Args, os.Environ())
 	if err != nil || !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// AwaitEnd is FollowEnds without the tasks.
+// AwaitEnd does what FollowEnds does, without a function for the tasks.
 func (c *Command) AwaitEnd(ctx context.Context, job uint32) (known bool, err error) {
 	return c.FollowEnds(ctx, job, func(api.End) {})
 }

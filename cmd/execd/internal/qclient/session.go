@@ -52,8 +52,8 @@ func (a *Answer) Message() string {
 	return strings.TrimSpace(a.Stdout)
 }
 
-// Run has the daemon carry out a command of Grid Engine that reads no files, such as qdel. An error
-// means that the daemon could not be asked; a command that fails is an Answer with a status.
+// Run makes the daemon carry out a command of Grid Engine that reads no files, such as qdel. An
+// error means that the daemon did not answer; a command that fails gives an Answer with a status.
 func (s *Session) Run(ctx context.Context, name string, args ...string) (*Answer, error) {
 	a, err := s.client.Command(ctx, &api.CommandRequest{
 		Key: rand.Text(), Name: name, Args: api.Texts(args), Directory: "/", Zone: os.Getenv("TZ"),

@@ -15,7 +15,8 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// collect is sge_share_mon(1): it asks as often as the command line says, also without end.
+// collect runs sge_share_mon(1): it asks as often as the command line says, which may be without
+// end.
 func (c *Command) collect(ctx context.Context, q *api.CommandRequest, d *api.Client) (status int, err error) {
 	s := command.ShareCollections(c.Args)
 	out := c.Stdout

@@ -19,8 +19,7 @@ import (
 // exitVerifier is for a verifier that is none, as in the original (tested).
 const exitVerifier = 3
 
-// verify has programs look at a job, one after another: each sees what those before it have
-// changed.
+// verify runs verifiers on a job, one after another: each sees the changes of the previous ones.
 func (c *Command) verify(ctx context.Context, v *api.Verify) ([]api.Correction, error) {
 	paths := make([]string, len(v.Programs))
 	for i, url := range v.Programs {

@@ -34,9 +34,9 @@ type block struct {
 	long  int // number of a line that was too long, before the block; 0 for none
 }
 
-// EachParallel is Each for all jobs with several workers. It calls yield with the number of the worker, from 0; calls
-// of different workers come at the same time, and the order of the records is lost. It calls bad from one
-// goroutine at a time.
+// EachParallel reads all records of a file, as Each does for all jobs, with several workers. It
+// calls yield with the number of the worker, from 0. Workers call yield at the same time, and the
+// order of the records is lost. It calls bad from one goroutine at a time.
 func EachParallel(file io.Reader, workers int, yield func(worker int, r *accounting.Record), bad func(line int, err error)) error {
 	blocks := make(chan block)
 	free := make(chan []byte, workers+1)

@@ -16,7 +16,8 @@ import (
 // begin is the time of the first submission of file.
 var begin = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// file has runs of two users, a task of a parallel job, a job that was never started, and a hostile name.
+// file returns an accounting file with runs of two users, a task of a parallel job, a job that was
+// never started, and a hostile name.
 func file() []byte {
 	var text []byte
 	add := func(r accounting.Record, submitted, pending, wallclock time.Duration) {
@@ -104,7 +105,7 @@ func TestHostileJSON(t *testing.T) {
 	}
 }
 
-// TestManyNames has more users than the command keeps.
+// TestManyNames adds records of more users than the command keeps apart.
 func TestManyNames(t *testing.T) {
 	s, other := newSums(&request{by: Groups}), newSums(&request{by: Groups})
 	for i := range mostNames + 10 {

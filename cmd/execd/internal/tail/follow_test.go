@@ -52,7 +52,7 @@ func (w *each) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-// TestFinishOfGrowingFile has another process write to the file as fast as the command reads it.
+// TestFinishOfGrowingFile makes another process write to the file as fast as the command reads it.
 func TestFinishOfGrowingFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "1")
@@ -89,7 +89,8 @@ func TestInterruptedFinish(t *testing.T) {
 	}
 }
 
-// TestEndOfShortTask has a task that has ended without being seen running. The clock of the file server is behind.
+// TestEndOfShortTask follows a task that finishes before the command has seen it running. The clock
+// of the file server is behind.
 func TestEndOfShortTask(t *testing.T) {
 	dir := t.TempDir()
 	for _, task := range []string{"1", "3"} {
