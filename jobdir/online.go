@@ -20,6 +20,8 @@ type Online struct {
 	IOWait    float64   // seconds
 	Vmem      int64     // bytes of RAM and swap now
 	MaxVmem   int64     // largest value of Vmem
+	RSS       int64     // bytes of RAM now
+	MaxRSS    int64     // largest value of RSS
 	// Refused is the number of times that the kernel refused to create a process or thread because
 	// the job had reached its limit.
 	Refused int64
@@ -31,10 +33,10 @@ func FormatOnline(o *Online) []byte {
 	for _, f := range o.floats() {
 		b = appendLine(b, f.name, formatFloat(*f.value))
 	}
-	b = appendLine(b, "vmem", strconv.FormatInt(o.Vmem, 10))
-	b = appendLine(b, "maxvmem", strconv.FormatInt(o.MaxVmem, 10))
-	if o.Refused != 0 {
-		b = appendLine(b, "refused", strconv.FormatInt(o.Refused, 10))
+	for _, w := range o.wholes() {
+		if *w.value != 0 || w.always {
+			b = appendLine(b, w.name, strconv.FormatInt(*w.value, 10))
+		}
 	}
 	return b
 }
@@ -48,6 +50,18 @@ func (o *Online) floats() [5]namedFloat {
 	return [5]namedFloat{{"wallclock", &o.Wallclock}, {"cpu", &o.CPU}, {"mem", &o.Mem}, {"io", &o.IO}, {"iow", &o.IOWait}}
 }
 
+type namedWhole struct {
+	name   string
+	value  *int64
+	always bool // the file has the value also if it is 0
+}
+
+func (o *Online) wholes() [5]namedWhole {
+	return [5]namedWhole{
+		{"vmem", &o.Vmem, true}, {"maxvmem", &o.MaxVmem, true}, {"rss", &o.RSS, true}, {"maxrss", &o.MaxRSS, true}, {"refused", &o.Refused, false},
+	}
+}
+
 // ParseOnline reads the format of FormatOnline. It skips unknown keys, which newer versions may
 // write.
 func ParseOnline(file string, data []byte) (*Online, error) {
@@ -55,21 +69,15 @@ func ParseOnline(file string, data []byte) (*Online, error) {
 	err := eachLine(file, data, func(line int, text string) error {
 		key, value, found := strings.Cut(text, "=")
 		ok := found
-		switch key {
-		case "time":
+		if key == "time" {
 			ok = ok && setTime(&o.At, value)
-		case "vmem", "maxvmem", "refused":
-			n, err := strconv.ParseInt(value, 10, 64)
-			ok = ok && err == nil
-			switch key {
-			case "vmem":
-				o.Vmem = n
-			case "maxvmem":
-				o.MaxVmem = n
-			default:
-				o.Refused = n
+		} else {
+			for _, w := range o.wholes() {
+				if w.name == key {
+					n, err := strconv.ParseInt(value, 10, 64)
+					*w.value, ok = n, ok && err == nil
+				}
 			}
-		default:
 			for _, f := range o.floats() {
 				if f.name == key {
 					ok = ok && setFloat(f.value, value)

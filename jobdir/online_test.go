@@ -12,7 +12,7 @@ import (
 
 func TestOnlineRoundTrip(t *testing.T) {
 	want := Online{
-		At: time.Unix(1795229673, 877908554), Wallclock: 12.5, CPU: 3.25, Mem: 0.125, IO: 1e-9, IOWait: 7, Vmem: 1 << 40, MaxVmem: 1 << 41,
+		At: time.Unix(1795229673, 877908554), Wallclock: 12.5, CPU: 3.25, Mem: 0.125, IO: 1e-9, IOWait: 7, Vmem: 1 << 40, MaxVmem: 1 << 41, RSS: 1 << 39, MaxRSS: 1 << 40,
 	}
 	got, err := ParseOnline("usage_online", FormatOnline(&want))
 	if err != nil || !got.At.Equal(want.At) {

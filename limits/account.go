@@ -8,6 +8,8 @@ type Account struct {
 	Mem float64
 	// MaxVmem is the largest amount of memory (RAM and swap) in any sample, in bytes.
 	MaxVmem uint64
+	// MaxRSS is the largest amount of RAM in any sample, in bytes.
+	MaxRSS uint64
 
 	last Sample
 }
@@ -24,6 +26,7 @@ func (a *Account) Add(s Sample) {
 		a.Mem += used * (float64(before) + float64(s.Vmem())) / 2 / gib
 	}
 	a.MaxVmem = max(a.MaxVmem, s.Vmem())
+	a.MaxRSS = max(a.MaxRSS, s.RSS)
 	a.last = s
 }
 

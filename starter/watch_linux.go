@@ -142,7 +142,7 @@ func (s *Shepherd) tellOnline(sample *limits.Sample) {
 	_ = s.dir.WriteOnline(&jobdir.Online{
 		At: sample.At, Wallclock: sample.At.Sub(a.start).Seconds(),
 		CPU: sample.CPU.Seconds(), Mem: s.account.Mem, IO: s.meter.transferring(), IOWait: now.wait.Seconds(),
-		Vmem: int64(now.vmem), MaxVmem: int64(now.maxVmem), Refused: int64(now.refused),
+		Vmem: int64(now.vmem), MaxVmem: int64(now.maxVmem), RSS: int64(sample.RSS), MaxRSS: int64(s.account.MaxRSS), Refused: int64(now.refused),
 	})
 }
 

@@ -54,7 +54,7 @@ func TestToldWhatIsNew(t *testing.T) {
 		s.tell(peak)
 		low.At = first.At.Add(time.Minute)
 		s.tell(low)
-		if o := s.online(); o.MaxVmem != 100*mib || o.Vmem != 8*mib {
+		if o := s.online(); o.MaxVmem != 100*mib || o.Vmem != 8*mib || o.MaxRSS != 100*mib || o.RSS != 8*mib {
 			t.Errorf("got %+v", *o)
 		}
 	})

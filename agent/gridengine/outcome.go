@@ -40,6 +40,8 @@ func reportOf(r *agent.JobReport, host string) message.JobReport {
 			{Name: "iow", Value: u.IOWait},
 			{Name: "vmem", Value: float64(u.Vmem)},
 			{Name: "maxvmem", Value: float64(u.MaxVmem)},
+			{Name: "rss", Value: float64(u.RSS)},
+			{Name: "maxrss", Value: float64(u.MaxRSS)},
 			{Name: "wallclock", Value: time.Since(r.Started).Seconds()},
 		}
 	}

@@ -80,7 +80,7 @@ func TestOpenClusterScheduler(t *testing.T) {
 				c.script("shown.sh", tellBegin+"while [ ! -e /tmp/go.$JOB_ID. ]; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done\n"))
 			c.until("qstat -j shows what it has used", func() bool {
 				out, _ := c.Root("qstat", "-j", strconv.Itoa(job))
-				return regexp.MustCompile(`wallclock=00:0[0-9]:[0-9.]*[1-9].*cpu=00:0[0-9]:[0-9.]*[1-9].*maxvmem=[0-9]*[.0-9]*[1-9]`).MatchString(out)
+				return regexp.MustCompile(`wallclock=00:0[0-9]:[0-9.]*[1-9].*cpu=00:0[0-9]:[0-9.]*[1-9].*maxvmem=[0-9]*[.0-9]*[1-9].*maxrss=[0-9]*[.0-9]*[1-9]`).MatchString(out)
 			})
 			c.release(job)
 			c.ended(job, 0, 1)

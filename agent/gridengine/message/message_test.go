@@ -27,6 +27,22 @@ func TestWaitStatus(t *testing.T) {
 	}
 }
 
+// A job that its daemon ended for a limit has failed with 37 in 8.1.9, with 100 in 9.0 and 9.1.
+func TestReportOfExceededLimit(t *testing.T) {
+	for _, p := range message.Protocols {
+		c := message.Codec{Protocol: p}
+		sent := []message.JobReport{{Job: 1, Task: 1, Failed: 37}, {Job: 2, Task: 1, Failed: 8}}
+		r, err := c.DecodeReport(c.EncodeReport(&message.Report{Host: "h", Jobs: sent}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]uint32{"8.1.9": 37, "9.0": 100, "9.1": 100}[p.Name]
+		if r.Jobs[0].Failed != want || r.Jobs[1].Failed != 8 || sent[0].Failed != 37 {
+			t.Errorf("%s: failures %d and %d, want %d and 8", p.Name, r.Jobs[0].Failed, r.Jobs[1].Failed, want)
+		}
+	}
+}
+
 func TestAJobWithAllThatItsMasterSends(t *testing.T) {
 	found := false
 	captured(t, func(s *capture.Stream, from commlib.Endpoint, m *commlib.Message) {

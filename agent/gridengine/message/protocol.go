@@ -31,6 +31,9 @@ type Protocol struct {
 	scrambled bool
 	// micros says that times in usage are microseconds.
 	micros bool
+	// limitIsSignal says that a job that its daemon has ended for a limit has failed as one that a
+	// signal has ended.
+	limitIsSignal bool
 	// binds says that the scheduler chooses the processors of jobs, and wants to know the parts of hosts
 	// for that.
 	binds bool
@@ -47,13 +50,13 @@ var (
 			[]string{"acct_cpu", "acct_mem", "acct_io", "acct_iow", "acct_maxvmem"}),
 	}
 	OCS90 = &Protocol{
-		Name: "9.0", format: cull.OCS90, gdi: 0x10009000, operators: 1, features: true, scrambled: true, micros: true,
+		Name: "9.0", format: cull.OCS90, gdi: 0x10009000, operators: 1, features: true, scrambled: true, micros: true, limitIsSignal: true,
 		running: []string{"wallclock", "cpu", "mem", "io", "iow", "vmem", "maxvmem", "rss", "maxrss"},
 		ended: slices.Concat([]string{"io", "iow", "mem", "cpu", "vmem", "maxvmem", "rss", "maxrss"}, resourceUsage,
 			[]string{"wallclock", "acct_cpu", "acct_mem", "acct_io", "acct_iow", "acct_maxvmem", "acct_maxrss"}),
 	}
 	OCS91 = &Protocol{
-		Name: "9.1", format: cull.OCS91, gdi: 0x10009100, operators: 1, envelope: true, scrambled: true, micros: true, binds: true,
+		Name: "9.1", format: cull.OCS91, gdi: 0x10009100, operators: 1, envelope: true, scrambled: true, micros: true, limitIsSignal: true, binds: true,
 		tags: map[Tag]uint32{
 			TagGDIRequest: 1, TagAcknowledge: 2, TagReport: 3, TagJobExecution: 4, TagSlaveAllow: 5, TagChangeTicket: 6,
 			TagSignalJob: 7, TagSignalQueue: 8, TagKillExecd: 9, TagGetNewConf: 10, TagFullLoadReport: 13,

@@ -1,6 +1,8 @@
 package message
 
 import (
+	"slices"
+
 	"github.com/execd-project/execd/agent/gridengine/cull"
 )
 
@@ -76,6 +78,13 @@ const (
 	StateSlave   uint32 = 0x20000 // a slave job; with a usage it has ended
 )
 
+// Failures (sge_status(5)) that depend on the release: of a job that its daemon has ended for a
+// limit, and of a job that a signal has ended.
+const (
+	failedLimit    uint32 = 37
+	failedAfterJob uint32 = 100
+)
+
 // The values of JobReport.GeneralFailure: the job, queue or host to which a failure is attributed.
 const (
 	FailureNone          uint32 = 0
@@ -133,7 +142,7 @@ func (c *Codec) EncodeReport(r *Report) []byte {
 		add(partLicence, cull.MarshalList(c.format, "license report list", []Licence{*r.Licence}))
 	}
 	if r.Jobs != nil {
-		jobs := cull.MarshalList(c.format, "jr", r.Jobs)
+		jobs := cull.MarshalList(c.format, "jr", c.failures(r.Jobs))
 		usage := c.format.ID("JR", "usage")
 		for _, j := range jobs.Elements {
 			// As the original does for a job that has ended, whose list has io before cpu.
@@ -147,6 +156,20 @@ func (c *Codec) EncodeReport(r *Report) []byte {
 	e := c.begin()
 	e.List(report)
 	return e.Bytes()
+}
+
+// failures returns the jobs with their failures as the release numbers them.
+func (c *Codec) failures(jobs []JobReport) []JobReport {
+	if !c.limitIsSignal {
+		return jobs
+	}
+	jobs = slices.Clone(jobs)
+	for i := range jobs {
+		if jobs[i].Failed == failedLimit {
+			jobs[i].Failed = failedAfterJob
+		}
+	}
+	return jobs
 }
 
 // begins reports whether a usage list begins with these two values.
