@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/ptf"
 	"github.com/execd-project/execd/internal/clock"
 )
@@ -46,7 +47,7 @@ func (a *Agent) prioritise(ctx context.Context) {
 		if !config.Reprioritize && !given {
 			continue
 		}
-		jobs, targets, entries := a.sharers()
+		jobs, runs, entries := a.sharers()
 		var list []ptf.Priority
 		switch {
 		case config.Reprioritize && len(jobs) > 0:
@@ -59,7 +60,7 @@ func (a *Agent) prioritise(ctx context.Context) {
 		default:
 			continue
 		}
-		results := ptf.Apply(targets, list)
+		results := a.launcher.Prioritise(runs, list)
 		a.table.mu.Lock()
 		for i, e := range entries {
 			priority := list[i]
@@ -79,7 +80,7 @@ func (a *Agent) prioritise(ctx context.Context) {
 }
 
 // sharers returns the jobs that share the processors.
-func (a *Agent) sharers() (jobs []ptf.Job, targets []ptf.Target, entries []*entry) {
+func (a *Agent) sharers() (jobs []ptf.Job, runs []*launch.Job, entries []*entry) {
 	a.table.mu.Lock()
 	a.noteWritten()
 	a.table.mu.Unlock()
@@ -98,11 +99,10 @@ func (a *Agent) sharers() (jobs []ptf.Job, targets []ptf.Target, entries []*entr
 				j.CPU = max(j.CPU, usage.CPU)
 			}
 		}
-		d := e.run.Description
-		j.Nice = d.Nice
+		j.Nice = e.run.Description.Nice
 		jobs = append(jobs, j)
-		targets = append(targets, ptf.Target{Group: e.run.Group(), GroupID: d.AddGroupID})
+		runs = append(runs, e.run)
 		entries = append(entries, e)
 	}
-	return jobs, targets, entries
+	return jobs, runs, entries
 }

@@ -80,14 +80,14 @@ func (c *Command) becomeLauncher(s *settings) error {
 	if err != nil {
 		return err
 	}
-	groups, _ := config.Value("gid_range")
-	params, _ := config.Value("execd_params")
-	rsh, _ := config.Value("rsh_command")
 	argv := []string{
 		launcherName, "--front-user", user.Name, "--spool", s.spool, "--execd", c.Executable, "--host", s.host,
-		"--min-uid", strconv.Itoa(config.MinUID), "--min-gid", strconv.Itoa(config.MinGID), "--gid-range", groups, "--execd-params", params,
-		"--rsh-command", rsh,
 		"--requests", filepath.Join(s.spool, cellDir, cell, "common", "sge_request"),
+	}
+	for _, name := range launcher.Attributes {
+		if value, ok := config.Value(name); ok {
+			argv = append(argv, "--set", name+" "+value)
+		}
 	}
 	argv = append(append(argv, siteOptions(cluster, s.host)...), "--", c.Name)
 	err = syscall.Exec(path, append(argv, c.Args...), os.Environ())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/execd-project/execd/agent/ptf"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -39,6 +40,9 @@ type Launcher interface {
 	Supervisor(config *qconf.Configuration) (string, error)
 	Try(ctx context.Context, groups *Groups, config *qconf.Configuration) error
 	Sweep(groups *Groups) error
+	// Prioritise gives running jobs priorities: see ptf.Apply. priorities[i] belongs to jobs[i], as does the
+	// i-th result.
+	Prioritise(jobs []*Job, priorities []ptf.Priority) []ptf.Result
 }
 
 // Local is the Launcher of this process.
@@ -104,3 +108,12 @@ func (l Local) Try(ctx context.Context, groups *Groups, config *qconf.Configurat
 
 // Sweep calls Groups.Sweep.
 func (l Local) Sweep(groups *Groups) error { return groups.Sweep(l.Spool) }
+
+// Prioritise calls ptf.Apply.
+func (l Local) Prioritise(jobs []*Job, priorities []ptf.Priority) []ptf.Result {
+	targets := make([]ptf.Target, len(jobs))
+	for i, j := range jobs {
+		targets[i] = ptf.Target{Group: j.Group(), GroupID: j.Description.AddGroupID}
+	}
+	return ptf.Apply(targets, priorities)
+}

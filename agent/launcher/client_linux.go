@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/agent/ptf"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/job"
@@ -23,6 +24,9 @@ import (
 type Client struct {
 	conn *conn
 	area jobdir.Area
+	// settings are those of root's configuration.
+	settings settings
+
 	over chan struct{} // closed when no more answers will come
 
 	mu      sync.Mutex
@@ -66,7 +70,7 @@ func connect(conn *conn, lost func(error)) (*Client, error) {
 		c.Close()
 		return nil, fmt.Errorf("cannot talk to the launcher: %w", err)
 	}
-	c.area = jobdir.Area(hello.Area)
+	c.area, c.settings = jobdir.Area(hello.Area), hello.Settings
 	return c, nil
 }
 
@@ -203,18 +207,10 @@ func (c *Client) Area() jobdir.Area { return c.area }
 // Groups returns nil, because the launcher has its own groups. The error names the part of the
 // configuration that a front cannot use.
 func (c *Client) Groups(config *qconf.Configuration, gpus bool) (*launch.Groups, error) {
-	usual, _ := qconf.Builtin(1).Config("").Value("cgroups_params")
-	switch params, _ := config.Value("cgroups_params"); {
-	case params != usual || !config.ExecdParams.UseCgroups:
-		return nil, errors.New("cgroups_params and USE_CGROUPS cannot be changed with --front-user yet")
-	case gpus:
+	if gpus {
 		return nil, errors.New("GPUs cannot be given to jobs with --front-user yet: see --gpu-root")
-	case config.Reprioritize:
-		return nil, errors.New("reprioritize cannot be set with --front-user yet")
-	case config.ShepherdCmd != "":
-		return nil, errors.New("shepherd_cmd cannot be set with --front-user yet")
 	}
-	return nil, nil //nolint:nilnil // none here
+	return nil, c.settings.permit(config)
 }
 
 // Check reports no error: the launcher uses descriptors, and looks before each start.
@@ -306,6 +302,34 @@ func (c *Client) Try(ctx context.Context, _ *launch.Groups, _ *qconf.Configurati
 
 // Sweep orders the launcher to remove the control groups of jobs that no longer exist.
 func (c *Client) Sweep(*launch.Groups) error { return c.ask(kindSweep, empty{}, nil) }
+
+// Prioritise has priorities given to running jobs.
+func (c *Client) Prioritise(jobs []*launch.Job, priorities []ptf.Priority) []ptf.Result {
+	results := make([]ptf.Result, len(jobs))
+	for first := 0; first < len(jobs); first += mostSharers {
+		body, a := &prioritiseBody{}, &prioritiseAnswer{}
+		last := min(first+mostSharers, len(jobs))
+		for i := first; i < last; i++ {
+			body.Jobs = append(body.Jobs, sharer{jobs[i].Description.ID, priorities[i].Nice, priorities[i].Weight})
+		}
+		err := c.ask(kindPrioritise, body, a)
+		if err == nil && len(a.Results) != len(body.Jobs) {
+			err = errors.New("the launcher has not answered for all jobs")
+		}
+		for i := first; i < last; i++ {
+			if err != nil {
+				results[i].Err = err
+				continue
+			}
+			r := a.Results[i-first]
+			results[i] = ptf.Result{Weighted: r.Weighted, Processes: r.Processes}
+			if r.Error != nil {
+				results[i].Err = r.Error
+			}
+		}
+	}
+	return results
+}
 
 // Keep removes all submissions of users except new ones and those with the given keys.
 func (c *Client) Keep(keys []string) error { return c.ask(kindKeep, &keepBody{keys}, nil) }

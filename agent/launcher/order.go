@@ -43,6 +43,7 @@ const (
 	kindSweep        kind = "sweep"
 	kindKeep         kind = "keep"
 	kindTerminal     kind = "terminal"
+	kindPrioritise   kind = "prioritise"
 )
 
 // envelope is a message of the front.
@@ -95,6 +96,15 @@ type (
 	scriptBody struct {
 		Job int `json:"job"`
 	}
+	prioritiseBody struct {
+		Jobs []sharer `json:"jobs"`
+	}
+	// sharer is a running job and its priority: see ptf.Priority.
+	sharer struct {
+		ID     job.ID `json:"id"`
+		Nice   int    `json:"nice"`
+		Weight uint64 `json:"weight"`
+	}
 	// keepBody has the keys of all submissions that are still of use.
 	keepBody struct {
 		Keys []string `json:"keys"`
@@ -104,7 +114,17 @@ type (
 // The bodies of answers.
 type (
 	helloAnswer struct {
-		Area string `json:"area"`
+		Area     string   `json:"area"`
+		Settings settings `json:"settings"`
+	}
+	prioritiseAnswer struct {
+		Results []sharing `json:"results"` // in the order of the jobs
+	}
+	// sharing is a ptf.Result.
+	sharing struct {
+		Weighted  bool   `json:"weighted,omitempty"`
+		Processes int    `json:"processes,omitempty"`
+		Error     *Error `json:"error,omitempty"`
 	}
 	jobsAnswer struct {
 		Jobs    []job.ID `json:"jobs"`
@@ -177,6 +197,8 @@ func decodeBody(k kind, text []byte) (any, error) {
 		body = &scriptBody{}
 	case kindKeep:
 		body = &keepBody{}
+	case kindPrioritise:
+		body = &prioritiseBody{}
 	default:
 		return nil, fmt.Errorf("there is no order %q", string(k))
 	}

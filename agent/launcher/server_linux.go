@@ -283,6 +283,11 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 			return nil, nil, &refusal{err}
 		}
 		return nil, nil, s.remove(b)
+	case *prioritiseBody:
+		if err := s.checkPriorities(b); err != nil {
+			return nil, nil, &refusal{err}
+		}
+		return s.prioritise(b), nil, nil
 	case *keepBody:
 		if s.Rules.Submissions == nil {
 			return nil, nil, nil
@@ -296,7 +301,7 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 	}
 	switch o.envelope.Order {
 	case kindHello:
-		return &helloAnswer{s.Spool.Path()}, nil, nil
+		return &helloAnswer{s.Spool.Path(), settingsOf(s.Config)}, nil, nil
 	case kindJobs:
 		a := &jobsAnswer{}
 		if a.Jobs, err = s.Spool.Jobs(); err == nil {
@@ -328,7 +333,10 @@ func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, with d
 	}
 	a := &launchAnswer{}
 	err = s.with(id, func(j *launch.Job) error {
-		err := j.Launch(s.Shepherd)
+		shepherd, err := s.supervisor()
+		if err == nil {
+			err = j.Launch(shepherd)
+		}
 		a.PID = j.PID()
 		return err
 	})

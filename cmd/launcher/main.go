@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -15,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -83,38 +83,36 @@ func (l *list) Set(s string) error {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	var groups, params, rsh string
-	var tmpdirs, commands, shells list
+	var tmpdirs, commands, shells, attributes list
 	flags := flag.NewFlagSet("execd-launcher", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.user, "front-user", "", "")
 	flags.StringVar(&o.spool, "spool", "", "")
 	flags.StringVar(&o.execd, "execd", "", "")
 	flags.StringVar(&o.host, "host", "", "")
-	flags.IntVar(&o.rules.MinUID, "min-uid", -1, "")
-	flags.IntVar(&o.rules.MinGID, "min-gid", -1, "")
-	flags.StringVar(&groups, "gid-range", "", "")
+	flags.Var(&attributes, "set", "")
 	flags.Var(&tmpdirs, "tmpdir", "")
 	flags.Var(&commands, "command", "")
 	flags.Var(&shells, "shell", "")
 	flags.Var(&o.requests, "requests", "")
-	flags.StringVar(&params, "execd-params", "", "")
-	flags.StringVar(&rsh, "rsh-command", "", "")
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w; execd starts it, see execd standalone --help", err)
 	}
 	o.front, o.rules.Tmpdirs, o.rules.Users = flags.Args(), tmpdirs, userdb.System()
 	switch {
-	case o.user == "" || o.spool == "" || o.execd == "" || len(o.front) == 0 || o.rules.MinUID < 0 || o.rules.MinGID < 0:
+	case o.user == "" || o.spool == "" || o.execd == "" || len(o.front) == 0:
 		return nil, errors.New("execd starts it, see execd standalone --help")
 	case os.Geteuid() != 0:
 		return nil, errors.New("it is a part of a daemon of root, and runs as root only")
 	}
 	var err error
-	text := fmt.Sprintf("min_uid %d\nmin_gid %d\ngid_range %s\nexecd_params %s\nrsh_command %s\n",
-		o.rules.MinUID, o.rules.MinGID, cmp.Or(groups, "NONE"), cmp.Or(params, "none"), cmp.Or(rsh, "builtin"))
-	if o.config, err = qconf.ParseConfiguration("global", []byte(text)); err == nil {
-		o.rules.GroupIDs = o.config.GIDRange
+	for _, name := range []string{"min_uid", "min_gid"} {
+		if !slices.ContainsFunc(attributes, func(line string) bool { return strings.HasPrefix(line, name+" ") }) {
+			return nil, fmt.Errorf("%s is missing; execd starts it, see execd standalone --help", name)
+		}
+	}
+	if o.config, err = qconf.ParseConfiguration("global", []byte(strings.Join(attributes, "\n")+"\n")); err == nil {
+		o.rules.MinUID, o.rules.MinGID, o.rules.GroupIDs = o.config.MinUID, o.config.MinGID, o.config.GIDRange
 		o.rules.Site = launcher.Site{
 			Host: o.host, Config: o.config, Commands: commands, Shells: shells, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),
 			SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/internal/testenv"
@@ -9,10 +10,11 @@ import (
 // TestParse: the launcher describes jobs again with the bounds of user and group IDs that it checks owners with.
 func TestParse(t *testing.T) {
 	testenv.Require(t, testenv.Root)
-	o, err := parse([]string{
-		"--front-user", "backup", "--spool", "/nonexistent", "--execd", "/nonexistent/execd", "--host", "host",
-		"--min-uid", "3", "--min-gid", "4", "--gid-range", "1000-1001", "--", "standalone",
-	})
+	args := []string{"--front-user", "backup", "--spool", "/nonexistent", "--execd", "/nonexistent/execd", "--host", "host"}
+	if _, err := parse(append(args, "--set", "min_uid 3", "--", "standalone")); err == nil || !strings.Contains(err.Error(), "min_gid is missing") {
+		t.Errorf("%v, expected that min_gid is missing", err)
+	}
+	o, err := parse(append(args, "--set", "min_uid 3", "--set", "min_gid 4", "--set", "gid_range 1000-1001", "--", "standalone"))
 	if err != nil {
 		t.Fatal(err)
 	}

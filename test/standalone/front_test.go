@@ -470,3 +470,38 @@ func TestFrontSubmissions(t *testing.T) {
 	}
 	m.refusedNothing()
 }
+
+// TestFrontConfiguration: with two processes root's configuration decides on control groups, the program that runs
+// supervisors and the priorities of running jobs.
+func TestFrontConfiguration(t *testing.T) {
+	t.Parallel()
+	m := newFront(t, 4)
+	out := m.open("out")
+	wrapper := filepath.Join(m.dir, "wrapper")
+	m.write("wrapper", "#!/bin/sh\necho started >> "+out+"/wrapper\nexec "+m.bin+"/sge_shepherd-go \"$@\"\n")
+	if err := os.Chmod(wrapper, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	global := "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\ncgroups_params cgroup_path=none\nreprioritize 1\nshepherd_cmd " + wrapper + "\n"
+	m.write("conf/conf/global", global+"execd_params PTF_MIN_PRIORITY=7,PTF_MAX_PRIORITY=7\n")
+	m.write("job.sh", "#!/bin/sh\nuntil test \"$(nice)\" = 7; do sleep 0.05; done\ncat /proc/self/cgroup\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	if r := m.as(u, "qsub", "-sync", "y", "-wd", "/", "-o", out+"/groups", "-j", "y", "job.sh"); r.status != 0 {
+		t.Errorf("qsub: %+v", r)
+	}
+	if n := len(lines(t, out+"/wrapper")); n != 1 {
+		t.Errorf("shepherd_cmd was run %d times", n)
+	}
+	if text := strings.Join(lines(t, out+"/groups"), "\n"); text == "" || strings.Contains(text, "/execd-") {
+		t.Errorf("the job is in the control groups\n%s", text)
+	}
+	m.refusedNothing()
+	m.write("conf/conf/global", global+"execd_params USE_CGROUPS=false\n")
+	p, _ := m.daemon.Process()
+	_ = p.Signal(syscall.SIGHUP)
+	m.until("the daemon refuses other settings than root's when it started", func() bool {
+		log, err := os.ReadFile(filepath.Join(m.dir, "log"))
+		return err == nil && strings.Contains(string(log), "USE_CGROUPS of execd_params is false, but true in root's configuration")
+	})
+}
