@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,7 +90,11 @@ func (c *Command) becomeLauncher(s *settings) error {
 			argv = append(argv, "--set", name+" "+value)
 		}
 	}
-	argv = append(append(argv, siteOptions(cluster, s.host)...), "--", c.Name)
+	site, err := siteOptions(cluster, s.host)
+	if err != nil {
+		return err
+	}
+	argv = append(append(argv, site...), "--", c.Name)
 	err = syscall.Exec(path, append(argv, c.Args...), os.Environ())
 	return fmt.Errorf("cannot run the launcher %q: %w", path, err)
 }
@@ -106,7 +111,7 @@ func (s *settings) rootConfiguration() (*qconf.Cluster, error) {
 }
 
 // siteOptions tell the launcher which programs of the site jobs may run, and where their TMPDIRs may be.
-func siteOptions(c *qconf.Cluster, host string) (argv []string) {
+func siteOptions(c *qconf.Cluster, host string) (argv []string, err error) {
 	values := map[string][]string{}
 	add := func(option string, list ...string) {
 		for _, v := range list {
@@ -117,28 +122,59 @@ func siteOptions(c *qconf.Cluster, host string) (argv []string) {
 		}
 	}
 	const command, shell, tmpdir = "--command", "--shell", "--tmpdir"
+	others := false // there are procedures of other users than the owner of a job
+	var queues []launcher.Queue
+	var pes []launcher.PE
+	procedures := func(list ...string) {
+		add(command, list...)
+		for _, c := range list {
+			user, _ := job.Procedure(c)
+			others = others || user != ""
+		}
+	}
 	config := c.Config(host)
-	add(command, config.Prolog, config.Epilog)
+	procedures(config.Prolog, config.Epilog)
 	for _, name := range c.QueueNames() {
 		q, err := c.Instance(name, host)
 		if err != nil {
 			continue // it is not on this host
 		}
-		add(command, q.Prolog, q.Epilog, q.StarterMethod, q.SuspendMethod, q.ResumeMethod, q.TerminateMethod)
+		procedures(q.Prolog, q.Epilog)
+		queues = append(queues, launcher.Queue{Name: name, Prolog: config.PrologFor(q), Epilog: config.EpilogFor(q), Limits: q.Limits})
+		add(command, q.StarterMethod, q.SuspendMethod, q.ResumeMethod, q.TerminateMethod)
 		add(shell, q.Shell)
 		add(tmpdir, q.Tmpdir)
 	}
 	for _, name := range c.PENames() {
 		if pe, err := c.PE(name); err == nil {
-			add(command, pe.Start, pe.Stop)
+			procedures(pe.Start, pe.Stop)
+			pes = append(pes, launcher.PE{Name: name, Start: pe.Start, Stop: pe.Stop})
 		}
 	}
 	for _, name := range c.CheckpointNames() {
 		if k, err := c.Checkpoint(name); err == nil {
 			add(command, k.Command, k.MigrationCommand, k.RestartCommand, k.CleanCommand)
+			add("--ckpt-dir", k.Dir)
 		}
 	}
-	return argv
+	if !others {
+		return argv, nil
+	}
+	for _, q := range queues {
+		text, err := json.Marshal(q)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, "--queue", string(text))
+	}
+	for _, pe := range pes {
+		text, err := json.Marshal(pe)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, "--pe", string(text))
+	}
+	return argv, nil
 }
 
 // cellDir is the directory that jobs find as SGE_ROOT, below the spool directory.

@@ -447,9 +447,9 @@ func (o *Assignment) granted() (hosts, queues int) {
 	return len(names), len(instances)
 }
 
-// procedureUsers are the ids of the users that procedures of the site run as:
-// they may have left files in the TMPDIR of the job.
-func procedureUsers(d *job.Description, lookup func(name string) (*userdb.User, error)) []int {
+// ProcedureUsers returns the IDs of the users that procedures of the site run as: they may have left
+// files in the TMPDIR of the job.
+func ProcedureUsers(d *job.Description, lookup func(name string) (*userdb.User, error)) []int {
 	commands := []string{d.Prolog, d.Epilog}
 	if d.PE != nil {
 		commands = append(commands, d.PE.Start, d.PE.Stop)

@@ -156,7 +156,7 @@ func ownOf(d *job.Description, lookup func(name string) (*userdb.User, error)) (
 		return nil, err
 	}
 	return &own{
-		uid: int(owner.UID), gid: int(owner.GID), users: procedureUsers(d, lookup), shared: d.ID.PETask != "",
+		uid: int(owner.UID), gid: int(owner.GID), users: ProcedureUsers(d, lookup), shared: d.ID.PETask != "",
 	}, nil
 }
 

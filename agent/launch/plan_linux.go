@@ -59,7 +59,7 @@ func (o *Assignment) Plan(id job.ID, spool jobdir.Area, slave bool) (*Plan, erro
 	p := &Plan{
 		Description: d, UID: int(o.Owner.UID), GID: int(o.Owner.GID), Slave: slave, Hosts: o.peHosts(), Record: o.Record,
 		Processes: MostProcesses(o.Config, d.HostSlots),
-		Users:     procedureUsers(d, o.Lookup), Devices: o.Devices, Aside: !o.Privileged, Foreground: o.Terminal,
+		Users:     ProcedureUsers(d, o.Lookup), Devices: o.Devices, Aside: !o.Privileged, Foreground: o.Terminal,
 	}
 	p.GrantedBinding = o.GrantedBinding
 	if o.GrantedBinding == nil && o.Request.Binding != nil && o.Config.ExecdParams.EnableBinding {

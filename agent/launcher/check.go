@@ -93,7 +93,8 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 		func() error { return checkNames(d) },
 		func() error { return checkPaths(d, area, script) },
 		func() error { return r.checkTmpdir(d) },
-		func() error { return checkProcedures(d) },
+		func() error { return checkWords(p) },
+		func() error { return r.checkProcedures(d) },
 		func() error { return checkOurs(p) },
 		func() error {
 			if r.Submissions == nil {
@@ -107,15 +108,16 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 		}
 	}
 	d.MinUID, d.MinGID, p.GroupIDs = r.MinUID, r.MinGID, r.GroupIDs
+	p.Users = launch.ProcedureUsers(d, r.Users.User)
 	if err := jobdir.Check(d); err != nil {
 		return err
 	}
-	return checkWritten(d)
+	return r.checkWritten(d)
 }
 
 // checkWritten checks the description as a supervisor will read it, in case that differs from the
 // written one.
-func checkWritten(d *job.Description) error {
+func (r *Rules) checkWritten(d *job.Description) error {
 	text, err := jobdir.FormatConfig(d)
 	if err != nil {
 		return err
@@ -128,7 +130,7 @@ func checkWritten(d *job.Description) error {
 		(read.Terminal == nil) != (d.Terminal == nil) || read.AdminUser != "" || read.InheritEnv || read.Command.File != d.Command.File || read.Tmpdir != d.Tmpdir {
 		return errors.New("the description is another one when it is read again")
 	}
-	return checkProcedures(read)
+	return r.checkProcedures(read)
 }
 
 // checkOwner looks the owner up: the supervisor does so, too, by the name.
@@ -213,20 +215,6 @@ func (r *Rules) checkTmpdir(d *job.Description) error {
 	const open = unix.S_IFDIR | unix.S_ISVTX | 0o002
 	if st.Uid != 0 || st.Mode&(unix.S_IFMT|unix.S_ISVTX|0o002) != open {
 		return fmt.Errorf("tmpdir of the queue, %s, is no directory like /tmp, where every user may make files: name it with --tmpdir", d.QueueTmpdir)
-	}
-	return nil
-}
-
-// checkProcedures refuses programs that run as another user than the owner.
-func checkProcedures(d *job.Description) error {
-	commands := map[string]string{"prolog": d.Prolog, "epilog": d.Epilog}
-	if d.PE != nil {
-		commands["start_proc_args"], commands["stop_proc_args"] = d.PE.Start, d.PE.Stop
-	}
-	for what, command := range commands {
-		if user, _ := job.Procedure(command); user != "" && user != d.Owner {
-			return fmt.Errorf("%s %q runs as user %s: with --front-user, all procedures run as the owner of the job", what, command, user)
-		}
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ var harmless = map[string]string{
 	"Description.Ckpt.When":          signals,
 	"Description.Ckpt.Interval":      signals,
 	"Description.Ckpt.PID":           "it is a number among the arguments of a command of root's configuration, which runs as the owner",
-	"Description.ScriptTimeout":      times,
+	"Description.ScriptTimeout":      replaced,
 	"Description.Notify":             times,
 	"Description.LimitGrace":         times,
 	"Description.SoftRTWarns":        times,

@@ -209,13 +209,13 @@ func TestForgedOrders(t *testing.T) {
 		"a pe_hostfile somewhere else": {func(p *launch.Plan) {
 			p.Description.PE = &job.ParallelEnvironment{Name: "p", Slots: 1, HostFile: "/etc/hosts"}
 		}, "pe_hostfile"},
-		"a prolog of root":           {func(p *launch.Plan) { p.Description.Prolog = "root@/tmp/x" }, "runs as user root"},
-		"an epilog of somebody else": {func(p *launch.Plan) { p.Description.Epilog = "daemon@/tmp/x" }, "runs as user daemon"},
+		"a prolog of root":           {func(p *launch.Plan) { p.Description.Prolog = "root@/tmp/x" }, "runs as another user"},
+		"an epilog of somebody else": {func(p *launch.Plan) { p.Description.Epilog = "daemon@/tmp/x" }, "runs as another user"},
 		"start_proc_args of root": {func(p *launch.Plan) {
 			p.Description.PE = &job.ParallelEnvironment{
 				Name: "p", Slots: 1, HostFile: jobdir.Area(w.spool.Path()).JobPath(p.Description.ID) + "/pe_hostfile", Start: "root@/tmp/x",
 			}
-		}, "runs as user root"},
+		}, "runs as another user"},
 		"an admin user of its own":      {func(p *launch.Plan) { p.Description.AdminUser = "nobody" }, "admin user"},
 		"the group id of another job":   {func(p *launch.Plan) { p.Description.AddGroupID = 4 }, "additional group id"},
 		"devices":                       {func(p *launch.Plan) { p.Devices = []string{"/dev/mem"} }, "devices"},

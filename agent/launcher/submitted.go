@@ -24,6 +24,11 @@ type Site struct {
 	// Commands are the procedures, methods and commands of queues, hosts, parallel and checkpointing
 	// environments, as the configuration has them. Shells are the shells of queues.
 	Commands, Shells []string
+	// Queues, PEs and CkptDirs are for procedures of other users than the owner: no queue is there if root's
+	// configuration has no such procedure.
+	Queues   []Queue
+	PEs      []PE
+	CkptDirs []string
 	// SGERoot, SGECell and BinaryPath are as in launch.Assignment.
 	SGERoot, SGECell, BinaryPath string
 	Arch                         string
@@ -165,6 +170,10 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 		control := slices.ContainsFunc(d.Environment, func(v string) bool { return strings.HasPrefix(v, "SGE_RSH_COMMAND=") })
 		o.PE, o.TotalSlots = &qconf.ParallelEnvironment{Name: d.PE.Name, ControlSlaves: control}, d.PE.Slots
 	}
+	others := len(otherUsers(d)) > 0
+	if q := r.Site.queue(d.Queue); q != nil && others {
+		o.Queue.Limits = q.Limits
+	}
 	if err := interactive(o, s, d); err != nil {
 		return err
 	}
@@ -210,6 +219,10 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 	}
 	// Whether a job is marked, and can be found again, is root's decision.
 	d.AddGroupKill, d.SkipGroupLimit = want.AddGroupKill, want.SkipGroupLimit
+	d.ScriptTimeout = want.ScriptTimeout
+	if others { // the front cannot have them stopped halfway
+		d.ProcedureLimits = want.ProcedureLimits
+	}
 	p.Processes = launch.MostProcesses(r.Site.Config, d.HostSlots)
 	d.Name, d.Account, d.Command, d.Cwd, d.Streams = want.Name, want.Account, want.Command, want.Cwd, want.Streams
 	return checkVariables(d, want)
@@ -270,6 +283,9 @@ func checkVariables(d, want *job.Description) error {
 	return nil
 }
 
+// procedureKinds are the attributes whose programs may run as other users than the owner.
+var procedureKinds = []string{"prolog", "epilog", "start_proc_args", "stop_proc_args"}
+
 // checkCommands refuses programs of the site that root's configuration does not have: they run with the rights
 // of the owner.
 func (r *Rules) checkCommands(d *job.Description) error {
@@ -288,6 +304,9 @@ func (r *Rules) checkCommands(d *job.Description) error {
 			command{"restart_command", c.RestartCommand}, command{"clean_command", c.CleanCommand})
 	}
 	for _, c := range list {
+		if user, _ := job.Procedure(c.text); user != "" && user != d.Owner && slices.Contains(procedureKinds, c.what) {
+			continue // see checkProcedures
+		}
 		if c.text != "" && !slices.Contains(r.Site.Commands, c.text) {
 			return fmt.Errorf("%s %q is not in root's configuration: with --front-user, write it into the directory of --conf and start the daemon again", c.what, c.text)
 		}

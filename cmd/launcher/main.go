@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -83,7 +84,7 @@ func (l *list) Set(s string) error {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	var tmpdirs, commands, shells, attributes list
+	var tmpdirs, commands, shells, ckptDirs, queues, pes, attributes list
 	flags := flag.NewFlagSet("execd-launcher", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.user, "front-user", "", "")
@@ -94,6 +95,9 @@ func parse(args []string) (*options, error) {
 	flags.Var(&tmpdirs, "tmpdir", "")
 	flags.Var(&commands, "command", "")
 	flags.Var(&shells, "shell", "")
+	flags.Var(&ckptDirs, "ckpt-dir", "")
+	flags.Var(&queues, "queue", "")
+	flags.Var(&pes, "pe", "")
 	flags.Var(&o.requests, "requests", "")
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w; execd starts it, see execd standalone --help", err)
@@ -114,11 +118,24 @@ func parse(args []string) (*options, error) {
 	if o.config, err = qconf.ParseConfiguration("global", []byte(strings.Join(attributes, "\n")+"\n")); err == nil {
 		o.rules.MinUID, o.rules.MinGID, o.rules.GroupIDs = o.config.MinUID, o.config.MinGID, o.config.GIDRange
 		o.rules.Site = launcher.Site{
-			Host: o.host, Config: o.config, Commands: commands, Shells: shells, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),
+			Host: o.host, Config: o.config, Commands: commands, Shells: shells, CkptDirs: ckptDirs, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),
 			SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"),
 		}
+		err = errors.Join(read(queues, &o.rules.Site.Queues), read(pes, &o.rules.Site.PEs))
 	}
 	return o, err
+}
+
+// read reads objects of root's configuration, in JSON, and appends them to a list.
+func read[T any](texts []string, to *[]T) error {
+	for _, text := range texts {
+		var one T
+		if err := json.Unmarshal([]byte(text), &one); err != nil {
+			return fmt.Errorf("%q: %w", text, err)
+		}
+		*to = append(*to, one)
+	}
+	return nil
 }
 
 // dying is how long a process that was killed may hold its lock.

@@ -1,0 +1,93 @@
+package launcher
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+)
+
+// TestForgedProcedures: a front that was captured runs as another user than the owner of a job only what root's
+// configuration has for the queue and the parallel environment, and chooses nothing that a shell would read.
+func TestForgedProcedures(t *testing.T) {
+	w, s := newStrictWorld(t)
+	site := &s.Rules.Site
+	const prolog = "root@/site/prolog $queue"
+	site.Queues = []Queue{{Name: "all.q", Prolog: prolog, Epilog: "daemon@/site/epilog"}, {Name: "other.q", Prolog: "root@/site/other"}}
+	site.Queues[0].Limits = job.Unlimited()
+	site.Queues[0].Limits[job.CPU].Hard = 100
+	site.PEs, site.CkptDirs = []PE{{Name: "p", Start: "root@/site/start"}}, []string{"/ckpt"}
+	n := 0
+	honest := func() *order {
+		n++
+		o := w.order(s, fmt.Sprintf("key%d", n), job.ID{Job: 7})
+		o.plan.Description.Prolog = prolog
+		return o
+	}
+	for name, c := range map[string]struct {
+		forge func(o *order)
+		want  string
+	}{
+		"another program":                 {func(o *order) { o.plan.Description.Prolog = "root@/tmp/x" }, "not that of root's configuration"},
+		"other arguments":                 {func(o *order) { o.plan.Description.Prolog = "root@/site/prolog -c id" }, "not that of root's configuration"},
+		"another user":                    {func(o *order) { o.plan.Description.Prolog = "daemon@/site/prolog $queue" }, "not that of root's configuration"},
+		"the prolog as the epilog":        {func(o *order) { o.plan.Description.Epilog = prolog }, "not that of root's configuration"},
+		"the prolog of another queue":     {func(o *order) { o.plan.Description.Prolog = "root@/site/other" }, "not that of root's configuration"},
+		"the prolog as start_proc_args":   {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) { p.Start = prolog }) }, "not that of root's configuration"},
+		"the procedure as stop_proc_args": {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) { p.Stop = "root@/site/start" }) }, "not that of root's configuration"},
+		"a parallel environment of its own": {func(o *order) {
+			w.parallel(o, func(p *job.ParallelEnvironment) { p.Name, p.Start = "q", "root@/site/start" })
+		}, "not that of root's configuration"},
+		"the prolog as the starter_method":   {func(o *order) { o.plan.Description.StarterMethod = prolog }, "starter_method"},
+		"a queue of its own":                 {func(o *order) { w.queue(o, "new.q") }, "the queue new.q is not in root's configuration"},
+		"a queue that a shell would read":    {func(o *order) { w.queue(o, "$(id)") }, "a character that names do not have"},
+		"a queue of two words":               {func(o *order) { w.queue(o, "all.q x") }, "a character that names do not have"},
+		"processors that a shell would read": {func(o *order) { o.plan.Description.Processors = "`id`" }, "a character that names do not have"},
+		"two lines of pe_hostfile":           {func(o *order) { o.plan.Hosts[0].Queue = "all.q\nhost" }, "a character that names do not have"},
+		"a variable that a shell would read": {func(o *order) {
+			o.plan.Description.Environment = append(o.plan.Description.Environment, "SGE_HGR_x=1;id")
+		}, "a character that names do not have"},
+		"a name of a variable that a shell would read": {func(o *order) {
+			o.plan.Description.Environment = append(o.plan.Description.Environment, "SGE_HGR_$(id)=1")
+		}, "a character that names do not have"},
+		"a directory of checkpoints": {func(o *order) {
+			w.says(o, "SGE_CKPT_ENV=c", "SGE_CKPT_DIR=/etc")
+			o.plan.Description.Ckpt = &job.Checkpoint{Name: "c", Interface: "userdefined", Dir: "/etc"}
+		}, `ckpt_dir "/etc"`},
+		"users of procedures": {func(o *order) { o.plan.Users = []int{0} }, "users of procedures"},
+	} {
+		o := honest()
+		c.forge(o)
+		w.refusedWith(name, w.prepare(o), c.want)
+	}
+	w.nothingIsHere()
+
+	o := honest()
+	limits := job.Unlimited()
+	limits[job.Fsize].Hard = 1
+	o.plan.Description.ProcedureLimits, o.plan.Description.ScriptTimeout = &limits, 1
+	w.parallel(o, func(p *job.ParallelEnvironment) { p.Start = "root@/site/start" })
+	if err := w.prepare(o); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := w.spool.Open(job.ID{Job: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	d, err := dir.Description()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := d.ProcedureLimits; l == nil || l[job.Fsize].Hard == 1 || l[job.CPU].Hard != 100 || d.ScriptTimeout == 1 {
+		t.Errorf("the front has chosen when root's procedures end: %+v, %s", l, d.ScriptTimeout)
+	}
+}
+
+// queue gives a job another queue.
+func (w *world) queue(o *order, name string) {
+	d := o.plan.Description
+	d.Queue = name
+	d.Tmpdir = d.QueueTmpdir + "/" + jobdir.TmpdirName(d.ID, name)
+}
