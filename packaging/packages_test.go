@@ -267,8 +267,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// tree is what is below a folder: of files their modes and a hash of what is in them, of
-// links where they go.
+// tree returns the contents of a directory by path: the mode and a hash of the contents of each
+// file, and the target of each link.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	list := map[string]string{}
@@ -406,7 +406,7 @@ func TestRpmScripts(t *testing.T) {
 }
 
 // standaloneUnit returns the unit execd-standalone.service, which make package derives from
-// execd.service. TestUnit compares it with the one in the package.
+// execd.service. TestUnitsPassSystemdAnalyze compares it with the one in the package.
 func standaloneUnit() string {
 	var lines []string
 	for l := range strings.Lines(unit) {
@@ -423,8 +423,8 @@ func standaloneUnit() string {
 	return strings.Join(lines, "")
 }
 
-// TestUnit has systemd read the units of the package.
-func TestUnit(t *testing.T) {
+// TestUnitsPassSystemdAnalyze checks the units of the package with systemd.
+func TestUnitsPassSystemdAnalyze(t *testing.T) {
 	deb := one(t, "execd_*.deb")
 	root := t.TempDir()
 	output(t, "dpkg-deb", "-x", deb, root)
@@ -445,7 +445,7 @@ func TestUnit(t *testing.T) {
 			t.Errorf("%s does not start %s:\n%s", path, starts, text)
 		}
 		if path == "system/execd-standalone.service" && string(text) != standaloneUnit() {
-			t.Errorf("TestUnits starts another %s than the package has:\n%s", path, text)
+			t.Errorf("TestSystemdStartsBatchSystemUnits starts another %s than the package has:\n%s", path, text)
 		}
 		there := t.TempDir() + "/" + filepath.Base(path)
 		if err := os.WriteFile(there, []byte(strings.ReplaceAll(string(text), "=/usr/bin/execd ", "="+root+"/usr/bin/execd ")), 0o644); err != nil {
@@ -474,9 +474,9 @@ func built(t *testing.T) string {
 	return dir
 }
 
-// TestPagesAreFound has man(1) look for the pages of the commands, in the package and in what
-// make install installs.
-func TestPagesAreFound(t *testing.T) {
+// TestManFindsPagesOfCommands makes man(1) look for the pages of the commands, in the package and
+// in the files that make install installs.
+func TestManFindsPagesOfCommands(t *testing.T) {
 	testenv.Require(t, testenv.Man)
 	unpacked, installed := t.TempDir(), t.TempDir()
 	output(t, "dpkg-deb", "-x", one(t, "execd_*.deb"), unpacked)
@@ -531,7 +531,7 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
-// TestSoakLintian has Debian's own check look at the package.
+// TestSoakLintian checks the package with Debian's own checker.
 func TestSoakLintian(t *testing.T) {
 	testenv.Soak(t)
 	testenv.Require(t, testenv.Lintian)
@@ -542,8 +542,8 @@ func TestSoakLintian(t *testing.T) {
 	}
 }
 
-// TestScripts has a shell read the scripts of the packages.
-func TestScripts(t *testing.T) {
+// TestPackageScriptsAreValidShell makes a shell parse the scripts of the packages.
+func TestPackageScriptsAreValidShell(t *testing.T) {
 	scripts, err := filepath.Glob("scripts/*")
 	if err != nil || len(scripts) != 6 {
 		t.Fatalf("scripts: %q (%v)", scripts, err)

@@ -78,7 +78,7 @@ func (h *host) systemctl(args ...string) {
 	}
 }
 
-// property is what systemd knows of the service.
+// property returns a property that systemd has of the service.
 func (h *host) property(name string) string {
 	h.t.Helper()
 	out, err := exec.Command("systemctl", "show", "--value", "--property="+name, "execd").Output()

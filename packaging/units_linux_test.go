@@ -16,9 +16,9 @@ import (
 //go:embed execd-user.service
 var userUnit string
 
-// TestUnits has systemd start the units of batch systems: the one for all users of the host, and the one for
-// a single user. Each runs a job.
-func TestUnits(t *testing.T) {
+// TestSystemdStartsBatchSystemUnits makes systemd start the units of batch systems: the one for all
+// users of the host, and the one for a single user. Each runs a job.
+func TestSystemdStartsBatchSystemUnits(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd, testenv.Guest)
 	h := install(t)
 	h.check(os.Chmod("/", 0o755)) // the guest's is writable for everybody, which a daemon of root refuses

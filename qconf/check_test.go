@@ -67,8 +67,8 @@ func TestCheckSaysEverythingAtOnce(t *testing.T) {
 	}
 }
 
-// FuzzCheck has one file of a directory be anything: what is sound of the others and
-// of it is still checked.
+// FuzzCheck replaces one file of a directory by any text. The valid parts of that file and of the
+// others are still checked.
 func FuzzCheck(f *testing.F) {
 	for _, name := range sortedKeys(everyKindBroken) {
 		f.Add(name, everyKindBroken[name])

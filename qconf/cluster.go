@@ -56,8 +56,8 @@ func Builtin(processors int) *Cluster {
 	return c
 }
 
-// BuiltinOn is Builtin for a host: that is the only execution host, in the host group
-// @allhosts, on which all.q is.
+// BuiltinOn returns the configuration of Builtin with one execution host. The host is in the host
+// group @allhosts, on which all.q is.
 func BuiltinOn(host string, processors int) (*Cluster, error) {
 	c := Builtin(processors)
 	h, err := ParseHost("", fmt.Appendf(nil, "hostname %s\n", host))

@@ -44,8 +44,8 @@ func checkAbsolute(s string) error {
 	return nil
 }
 
-// command is NONE, stored as "", or an absolute path with arguments, which may contain the
-// variables.
+// command returns the kind of an attribute that is NONE, stored as "", or an absolute path with
+// arguments, which may contain the variables.
 func command[T any](variables []string, field func(*T) *string) kind[T] {
 	return orNone(kind[T]{read: func(dst *T, s string) (string, error) {
 		*field(dst) = s

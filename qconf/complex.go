@@ -94,7 +94,8 @@ func column(name string, k kind[Complex]) attribute[Complex] {
 	return attribute[Complex]{name: name, kind: k, required: true}
 }
 
-// abbreviated is like keyword, but also accepts the first letter of each word.
+// abbreviated returns the kind that keyword returns, which also accepts the first letter of each
+// word.
 func abbreviated[T any, W ~string](field func(*T) *W, words ...W) kind[T] {
 	whole := keyword(field, words...)
 	return kind[T]{read: func(dst *T, s string) (string, error) {

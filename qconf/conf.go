@@ -362,8 +362,8 @@ func (c *Configuration) IsLoginShell(shell string) bool {
 // builtin is how the interactive support of the agent itself is written.
 const builtin = "builtin"
 
-// startup is builtin, none, or an absolute path with arguments
-// (remote_startup(5)).
+// startup returns the kind of an attribute that is builtin, none, or an absolute path with
+// arguments (remote_startup(5)).
 func startup[T any](field func(*T) *string) kind[T] {
 	return orNone(kind[T]{read: func(dst *T, s string) (string, error) {
 		*field(dst) = s

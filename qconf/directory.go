@@ -108,7 +108,7 @@ func Load(fsys fs.FS, base *Cluster) (*Cluster, error) {
 	return LoadWith(fsys, Options{Base: base})
 }
 
-// LoadWith is Load with more options.
+// LoadWith loads a directory as Load does, with more options.
 func LoadWith(fsys fs.FS, options Options) (*Cluster, error) {
 	return whole(load(fsys, options))
 }
@@ -211,7 +211,7 @@ func (l *loader) refuse(file, problem string, cause error) {
 	l.fail(&Error{File: file, Problem: problem, Err: cause})
 }
 
-// cannot is an error of the file system.
+// cannot records an error of the file system.
 func (l *loader) cannot(file string, cause error) {
 	l.refuse(file, "cannot read: "+cause.Error(), cause)
 }

@@ -111,7 +111,7 @@ func (l *loader) readQuotas(c *Cluster) {
 	}
 }
 
-// parseCalendar is ParseCalendar with the checks that the caller of Load has.
+// parseCalendar does what ParseCalendar does, and makes the checks of the options.
 func (l *loader) parseCalendar(file string, data []byte) (*Calendar, error) {
 	c, err := newCalendar(calendarTable.parse(file, data))
 	errs := problems(err)

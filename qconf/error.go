@@ -30,7 +30,7 @@ type Error struct {
 	Err       error  // ErrNotFound, ErrAmbiguous or the cause; may be nil
 }
 
-// Error is "file:line: attribute: problem", without the parts that are unknown.
+// Error returns "file:line: attribute: problem", without the parts that are unknown.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {

@@ -75,7 +75,8 @@ func parseNumber(s string, lo, hi int) (int, error) {
 	return int(v), nil
 }
 
-// boolean is TRUE or FALSE, with the other spellings that the original takes.
+// boolean returns the kind of an attribute that is TRUE or FALSE, or one of the other spellings
+// that the original takes.
 func boolean[T any](field func(*T) *bool) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		v, err := parseBool(s)
@@ -147,7 +148,7 @@ func limit[T any](r job.Resource, hard bool, field func(*T) *job.Limits) kind[T]
 	}}
 }
 
-// keyword is one of a few words, in any case.
+// keyword returns the kind of an attribute that is one of a few words, in any case.
 func keyword[T any, W ~string](field func(*T) *W, words ...W) kind[T] {
 	return kind[T]{read: func(dst *T, s string) (string, error) {
 		var expected []string

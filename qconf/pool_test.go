@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// pooledCluster has a host with a memory pool and one without.
+// pooledCluster returns a cluster of a host with a memory pool and a host without one.
 func pooledCluster(t *testing.T, pool string) *qconf.Cluster {
 	t.Helper()
 	c, err := qconf.Load(fstest.MapFS{

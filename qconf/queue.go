@@ -152,7 +152,7 @@ func queueRows() []attribute[queueParts] {
 	return rows
 }
 
-// startMode is shell_start_mode; raw_exec is refused, as the original does.
+// startMode returns the kind of shell_start_mode, which refuses raw_exec, as the original does.
 func startMode[T any](field func(*T) *job.ShellStartMode) kind[T] {
 	return keyword(field, job.PosixCompliant, job.UnixBehavior, job.ScriptFromStdin)
 }

@@ -290,7 +290,7 @@ func (d *details) items(name label, items []string) {
 	}
 }
 
-// first is the first item: of paths for several hosts the others are not shown.
+// first writes the first item only: if there are paths for several hosts, the others are not shown.
 func (d *details) first(name label, items []string) {
 	d.items(name, items[:min(len(items), 1)])
 }
@@ -477,7 +477,7 @@ func orNone(s string) string {
 	return s
 }
 
-// taskTitle is a title with the number of a task.
+// taskTitle writes a title with the number of a task.
 func (d *details) taskTitle(name label, task int) {
 	const column = 15
 	d.put(name)

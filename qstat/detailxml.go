@@ -69,7 +69,7 @@ type detailElements struct {
 	DetailOptions
 }
 
-// each is a list of elements with a name, each filled by f; nothing without any.
+// each writes a list of n elements called name, each filled by f. It writes nothing if n is 0.
 func (d *detailElements) each(list, name string, n int, f func(i int)) {
 	if n == 0 {
 		return
@@ -287,7 +287,7 @@ func (j *JobDetail) kind() int {
 	return sum
 }
 
-// binding is a request as -binding takes it, in its parts.
+// binding writes the parts of a request in the form that -binding takes.
 func (d *detailElements) binding(request string) {
 	name, strategy, kind, explicit := "binding", "no_job_binding", 0, ""
 	var amount, step int

@@ -57,8 +57,8 @@ func filled[T any](text string) T {
 	return x
 }
 
-// everything is all that can be shown of a cell in which every text is the given one, as text,
-// XML and JSON.
+// everything returns, as text, XML and JSON, all that can be shown of a cell in which every text is
+// the given one.
 func everything(t *testing.T, text string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -170,9 +170,9 @@ func TestTabs(t *testing.T) {
 	}
 }
 
-// TestTextInXML has a parser read what was written: what XML can hold is what it was, all else is in
-// its printable form.
-func TestTextInXML(t *testing.T) {
+// TestXMLParserReadsEveryText writes texts and parses them again. Texts that XML can contain are
+// unchanged; all others are in their printable form.
+func TestXMLParserReadsEveryText(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\nb\tc\rd": "a\nb\tc\rd", "\u009b2J\u202e\x7f": "\u009b2J\u202e\x7f", "\x1b[2J\n": `\x1b[2J\x0a`, "b\xff": `b\xff`, "<&>\"'": "<&>\"'", "\ufffd": "\ufffd",
 	} {

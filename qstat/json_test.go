@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/cluster.json")
 
-// document is everything of the recorded cell.
+// document returns the document of the recorded cell, with all parts.
 func document(t *testing.T) *Document {
 	t.Helper()
 	d := recordedHosts(t).Document()

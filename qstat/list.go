@@ -310,7 +310,7 @@ func (p *page) requestTitle(title string) {
 	p.space()
 }
 
-// requestLine is a line of qstat -r.
+// requestLine writes a line of qstat -r.
 func (p *page) requestLine(title, value string) {
 	p.requestTitle(title)
 	p.line(value)
@@ -356,7 +356,7 @@ func (l *lister) requests(r *row) {
 	}
 }
 
-// names is a line of qstat -r with a list; none without any.
+// names writes a line of qstat -r with a list, or nothing if the list is empty.
 func (p *page) names(title label, list []string) {
 	if len(list) > 0 {
 		p.put("       ")
@@ -366,7 +366,7 @@ func (p *page) names(title label, list []string) {
 	}
 }
 
-// ids is a line of qstat -r with numbers of jobs; none without any.
+// ids writes a line of qstat -r with job numbers, or nothing if there are none.
 func (p *page) ids(title label, list []int) {
 	if len(list) > 0 {
 		p.put("       ")

@@ -242,7 +242,7 @@ func TestLongestQueueName(t *testing.T) {
 	}
 }
 
-// paged is what a function adds to a page.
+// paged returns the text that a function adds to a page.
 func paged(add func(*page)) string {
 	var p page
 	add(&p)

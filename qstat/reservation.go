@@ -205,7 +205,7 @@ func (p *reservationPage) moment(name string, at int64) {
 	p.end()
 }
 
-// items is a line with n items, none without any.
+// items writes a line with n items, or nothing if n is 0.
 func (p *reservationPage) items(name string, n int, item func(i int)) {
 	if n == 0 {
 		return

@@ -53,10 +53,9 @@ var (
 	namespace     = regexp.MustCompile(`\{[^}]*\}`)
 )
 
-// TestSchemas has xmllint look at the documents with the schemas that Debian ships. The
-// original writes the schema into an attribute of another name than schemas stand in: it is
-// put where it belongs.
-func TestSchemas(t *testing.T) {
+// TestXMLMatchesDebiansSchemas checks the documents with xmllint against the schemas that Debian
+// ships. The original names the schema in an attribute with the wrong name; the test corrects it.
+func TestXMLMatchesDebiansSchemas(t *testing.T) {
 	testenv.Require(t, testenv.XML)
 	met := map[string]bool{}
 	valid, all := 0, 0
@@ -109,7 +108,7 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-// lint is what xmllint says of a document.
+// lint returns the errors that xmllint reports for a document.
 func lint(t *testing.T, schema, text string) (complaints []string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "xmllint", "--noout", "--nonet", "--schema", schema, "-")

@@ -25,7 +25,7 @@ type Measure struct {
 	Value float64 `json:"value"`
 }
 
-// amount is that of a kind, 0 without one.
+// amount returns the value of the measure with this name, 0 if there is none.
 func amount(list []Measure, name string) float64 {
 	for _, m := range list {
 		if m.Name == name {

@@ -7,7 +7,7 @@ import (
 // testdata/subtasks was printed by Grid Engine 8.1.9 of jobs that had started processes
 // with qrsh -inherit, in environments with control_slaves TRUE.
 
-// io5 is usage of nothing else, or none for 0.
+// io5 returns usage that consists of this IO value, or nil for 0.
 func io5(value float64) *Usage {
 	if value == 0 {
 		return nil

@@ -34,7 +34,7 @@ func (p *page) line(s string) {
 	p.end()
 }
 
-// left is C's %-*s.
+// left writes s as C's %-*s does.
 func (p *page) left(s string, width int) {
 	begin := len(p.text)
 	p.value(s)
@@ -52,7 +52,7 @@ func (p *page) clipped(s string, width int) {
 	p.fill(begin, width)
 }
 
-// right is C's %*s.
+// right writes s as C's %*s does.
 func (p *page) right(s string, width int) {
 	s = printable.String(s)
 	p.blanks(width - len(s))
@@ -68,13 +68,13 @@ func (p *page) rule(c byte, n int) {
 	}
 }
 
-// int is C's %*d.
+// int writes v as C's %*d does.
 func (p *page) int(v, width int) { p.text = appendInt(p.text, v, width) }
 
-// number is C's %ld.
+// number writes v as C's %ld does.
 func (p *page) number(v int64) { p.text = strconv.AppendInt(p.text, v, 10) }
 
-// fixed is C's %*.*f.
+// fixed writes v as C's %*.*f does.
 func (p *page) fixed(v float64, width, decimals int) {
 	p.text = appendFixed(p.text, v, width, decimals)
 }
@@ -128,14 +128,14 @@ func appendInt(dst []byte, v, width int) []byte {
 	return append(appendBlanks(dst, width-len(digits)), digits...)
 }
 
-// appendFixed is C's %*.*f.
+// appendFixed appends v as C's %*.*f writes it.
 func appendFixed(dst []byte, v float64, width, decimals int) []byte {
 	var buf [64]byte
 	digits := strconv.AppendFloat(buf[:0], v, 'f', decimals, 64)
 	return append(appendBlanks(dst, width-len(digits)), digits...)
 }
 
-// appendShort is C's %*.*g.
+// appendShort appends v as C's %*.*g writes it.
 func appendShort(dst []byte, v float64, width, digits int) []byte {
 	var buf [64]byte
 	text := strconv.AppendFloat(buf[:0], v, 'g', digits, 64)

@@ -92,7 +92,7 @@ func (e *elements) close(name string) {
 	e.end(name)
 }
 
-// text is an element with text.
+// text writes an element with text.
 func (e *elements) text(name, value string) {
 	e.begin(name)
 	e.dst = appendEscaped(append(e.dst, '>'), value)
@@ -112,7 +112,7 @@ func (e *elements) int(name string, value int) {
 	e.end(name)
 }
 
-// float has five decimals.
+// float writes an element with a number with five decimals.
 func (e *elements) float(name string, value float64) {
 	e.begin(name)
 	e.dst = appendFixed(append(e.dst, '>'), value, 0, 5)
@@ -143,12 +143,12 @@ func (e *elements) attribute(name, value string) {
 	e.dst = append(appendEscaped(e.dst, value), '"')
 }
 
-// truth is an element that is true or false.
+// truth writes an element that is true or false.
 func (e *elements) truth(name string, value bool) {
 	e.text(name, strconv.FormatBool(value))
 }
 
-// precise has six decimals.
+// precise writes an element with a number with six decimals.
 func (e *elements) precise(name string, value float64) {
 	e.begin(name)
 	e.dst = appendFixed(append(e.dst, '>'), value, 0, 6)

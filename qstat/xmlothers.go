@@ -237,7 +237,7 @@ func (e *elements) users(name string, users []string) {
 	})
 }
 
-// list is an element with n empty ones, which item begins.
+// list writes an element with n empty elements, which item begins.
 func (e *elements) list(name string, n int, item func(i int)) {
 	if n == 0 {
 		return

@@ -26,7 +26,7 @@ func TestWhatRunsDecideIsAdmitted(t *testing.T) {
 	}
 }
 
-// FuzzAdmit is for longer.
+// FuzzAdmit makes the comparisons of TestWhatRunsDecideIsAdmitted with random seeds, for longer than a test may take.
 func FuzzAdmit(f *testing.F) {
 	f.Add(uint64(0), true)
 	f.Fuzz(func(t *testing.T, seed uint64, parallel bool) { admitRuns(t, seed, parallel) })
@@ -95,7 +95,7 @@ func TestAdmitIsExact(t *testing.T) {
 	}
 }
 
-// naivelyFits is what the naive scheduler says of a serial job and one instance.
+// naivelyFits reports whether a serial job fits into one instance according to the naive scheduler.
 func (w *twin) naivelyFits(j *naiveJob, i *siteInstance, now int64) bool {
 	r := &naiveRun{naive: w.naive, now: now, tasks: w.naive.running, reduced: map[string]float64{}}
 	r.reduce()
@@ -104,8 +104,7 @@ func (w *twin) naivelyFits(j *naiveJob, i *siteInstance, now int64) bool {
 		r.allows(j, &global.access) && !r.forced(j, global.values) && r.offers(j, "global") && r.fits(j, i)
 }
 
-// TestAdmitOversubscribesNothing has somebody who does not know what he does place jobs:
-// whatever he tries, what is admitted fits.
+// TestAdmitOversubscribesNothing places jobs at random: every job that is admitted fits.
 func TestAdmitOversubscribesNothing(t *testing.T) {
 	tried, admitted, parallel := 0, 0, 0
 	for seed := range uint64(100) {

@@ -30,7 +30,7 @@ func (w workload) String() string {
 	return text
 }
 
-// cluster has hosts of 16 slots in one queue.
+// cluster returns a cluster of hosts with 16 slots each in one queue.
 func (w workload) cluster(tb testing.TB) *qconf.Cluster {
 	tb.Helper()
 	var names []string
@@ -144,8 +144,8 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkRunHosts is the same jobs on more and more hosts: what a run costs is to grow
-// with the jobs that start, and little with the hosts.
+// BenchmarkRunHosts runs the same jobs on more and more hosts. The cost of a run should grow with
+// the jobs that start, and little with the hosts.
 func BenchmarkRunHosts(b *testing.B) {
 	for _, hosts := range []int{1000, 2000, 5000, 10000, 20000} {
 		w := workload{hosts: hosts, jobs: 10000, categories: 100}
@@ -161,7 +161,8 @@ func BenchmarkRunHosts(b *testing.B) {
 	}
 }
 
-// BenchmarkRunCategories is the same cluster and as many jobs, of more and more kinds.
+// BenchmarkRunCategories runs the same number of jobs of more and more categories on the same
+// cluster.
 func BenchmarkRunCategories(b *testing.B) {
 	for _, categories := range []int{1, 10, 100, 1000, 10000} {
 		w := workload{hosts: 1000, jobs: 10000, categories: categories}
@@ -177,8 +178,8 @@ func BenchmarkRunCategories(b *testing.B) {
 	}
 }
 
-// BenchmarkRunFull is a full cluster with a long queue, where a few tasks have ended since
-// the last run.
+// BenchmarkRunFull measures a run on a full cluster with many pending jobs, in which a few tasks
+// have finished since the previous run.
 func BenchmarkRunFull(b *testing.B) {
 	for _, w := range []workload{
 		{hosts: 10000, jobs: 10000, categories: 500},

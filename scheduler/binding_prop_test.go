@@ -74,8 +74,7 @@ func (b *bound) end() {
 	b.running = slices.Delete(b.running, i, i+1)
 }
 
-// report has a host say which cores are in use: those of its tasks, and those of somebody
-// else that no task has.
+// report makes a host report the cores in use: those of its tasks, and others that no task has.
 func (b *bound) report() {
 	h := scheduler.HostID(rapid.IntRange(0, len(topologies)-1).Draw(b.t, "host"))
 	shape, err := topology.ParseShape(topologies[h])

@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// TestAmountsThatCannotBeAdded is a task whose amount cannot be added to what is in use
+// TestAmountsThatCannotBeAdded starts a task whose amount cannot be added to the amount in use
 // without loss: it does not start, and nothing of it is booked.
 func TestAmountsThatCannotBeAdded(t *testing.T) {
 	for _, reserve := range []string{"0", "1"} {
@@ -52,9 +52,10 @@ func TestAmountsThatCannotBeAdded(t *testing.T) {
 	}
 }
 
-// TestTheNextPlaceThatCanBeBooked is a job whose amount cannot be counted with those in use
-// in the best place: it starts in the next one. A parallel job waits, with the reason.
-func TestTheNextPlaceThatCanBeBooked(t *testing.T) {
+// TestStartInNextInstanceThatCanBeBooked runs a job whose amount cannot be added to the amounts in
+// use in the best instance: it starts in the next one. A parallel job stays pending, with the
+// reason.
+func TestStartInNextInstanceThatCanBeBooked(t *testing.T) {
 	s := scene{files: merged(hostFile("complex_values size=1e40\n"), queueFile("slots 4\nseq_no 0,[n2=1]\npe_list fill\n"), map[string]string{
 		"complexes": "size size DOUBLE <= YES YES 0 0\n", "sched_conf": "job_load_adjustments NONE\nqueue_sort_method seqno\n",
 		"hosts/n2": "hostname n2\ncomplex_values size=1e40\n", "pes/fill": "pe_name fill\nslots 9\nallocation_rule $pe_slots\n",
@@ -127,9 +128,9 @@ func TestTenthsInAdvanceReservation(t *testing.T) {
 	}
 }
 
-// TestWaitingTimeThatCounts is jobs of which those that have waited longer have the lower
-// priority.
-func TestWaitingTimeThatCounts(t *testing.T) {
+// TestPriorityByWaitingTime runs jobs with different waiting times, with positive and negative
+// weights.
+func TestPriorityByWaitingTime(t *testing.T) {
 	for _, c := range []struct{ weights, want string }{
 		{"weight_urgency 1\nweight_waiting_time 1\n", "1.1 2.1 3.1"},
 		{"weight_urgency 1\nweight_waiting_time 0\n", "1.1 2.1 3.1"},
@@ -148,10 +149,10 @@ func TestWaitingTimeThatCounts(t *testing.T) {
 	}
 }
 
-// TestConsumableThatOthersUse is a consumable of which a load value says that less is left
-// than the bookings do. Of two jobs one starts in each of two runs, as the load value does
-// not fall.
-func TestConsumableThatOthersUse(t *testing.T) {
+// TestLoadValueLimitsConsumable reports a load value for a consumable that is lower than the amount
+// that the bookings leave. Only one of the jobs starts in each of two runs, because the load value
+// does not fall.
+func TestLoadValueLimitsConsumable(t *testing.T) {
 	s := scene{files: merged(hostFile("complex_values mem=20G\n"), queueFile("slots 9,[n2=0]\n")), load: map[string]map[string]string{"n1": {"mem": "10G"}}}.make(t)
 	m := s.Model()
 	for id := range uint32(3) {

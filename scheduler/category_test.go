@@ -16,8 +16,8 @@ func setting(name, value string) []qconf.Setting {
 	return []qconf.Setting{{Name: name, Value: value}}
 }
 
-// TestRefused is what a master says of requests that it cannot accept.
-func TestRefused(t *testing.T) {
+// TestCategoryRefusesBadRequests checks the errors for requests that cannot be scheduled.
+func TestCategoryRefusesBadRequests(t *testing.T) {
 	m := scene{}.make(t).Model()
 	slots := slotsOf(t, "2")
 	for _, c := range []struct {
@@ -66,8 +66,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAmbiguousUrgency is a pattern that means environments that count a range of slots in
-// different ways.
+// TestAmbiguousUrgency requests a pattern that matches environments with different urgency_slots,
+// and a range of slots.
 func TestAmbiguousUrgency(t *testing.T) {
 	m := scene{files: map[string]string{
 		"pes/low":  "pe_name low\nslots 9\nallocation_rule $fill_up\nurgency_slots min\n",
@@ -153,9 +153,9 @@ func TestCategories(t *testing.T) {
 	}
 }
 
-// TestCategoriesThatNobodyHas is a master that is up for long: a user asks for something
-// else with each job. What jobs have stays, with what was decided about them.
-func TestCategoriesThatNobodyHas(t *testing.T) {
+// TestUnusedCategoriesAreRemoved submits many jobs with different requests, as happens in a master
+// that runs for long. The categories of existing jobs stay, with the decisions about them.
+func TestUnusedCategoriesAreRemoved(t *testing.T) {
 	s := scene{files: queueFile("slots 1,[n2=0]\n")}.make(t)
 	m := s.Model()
 	kept := hard("cap", "1000000")

@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/scheduler/diagram"
 )
 
-// TestReservedTime is from when on a place is kept for a job that cannot start, while
-// another one runs that started at 900, and until when.
+// TestReservedTime checks from when and until when slots are reserved for a job that cannot start,
+// while another job runs that started at 900.
 func TestReservedTime(t *testing.T) {
 	const never = -1
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestBackfilling(t *testing.T) {
 	}
 }
 
-// TestMaxReservation is how many tasks of how many jobs reserve.
+// TestMaxReservation checks which tasks get reservations for each max_reservation.
 func TestMaxReservation(t *testing.T) {
 	for most, want := range []string{"", "2.1", "2.1 2.2", "2.1 2.2 3.1", "2.1 2.2 3.1"} {
 		s := scene{
@@ -131,9 +131,9 @@ func TestMaxReservation(t *testing.T) {
 	}
 }
 
-// TestClosing is a calendar that closes a queue: a job that would not be over by then does
-// not start where the future is planned.
-func TestClosing(t *testing.T) {
+// TestJobsThatOutlastCalendarDoNotStart closes a queue by a calendar. If the run plans ahead, a job
+// that would not finish before does not start.
+func TestJobsThatOutlastCalendarDoNotStart(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		reserve     int

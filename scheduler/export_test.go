@@ -2,8 +2,8 @@ package scheduler
 
 import "github.com/execd-project/execd/scheduler/diagram"
 
-// Categories is how many categories a model knows, those included that nobody has any
-// more, and how many indexes it has given to them.
+// Categories returns the number of categories of a model, including those that no job uses any
+// more, and the number of indexes that it has given to them.
 func (m *Model) Categories() (known, indexes int) { return len(m.categories.known), m.categories.next }
 
 // Numbered are the numbers of the jobs that wait, as ticket policies go through them.
@@ -57,7 +57,8 @@ func (s *State) LookBack(j *Job, now int64) (got, want int64) {
 	return got, want
 }
 
-// BookedAt is how much of a consumable a job of a category books for each slot on a host.
+// BookedAt returns the amount of a consumable that a job of a category books on a host for each
+// slot.
 func BookedAt(c *Category, h HostID, name string) (each float64) {
 	_ = c.uses(AtHost(h), func(u use) error {
 		if c.model.attributes[u.attribute].Name == name {

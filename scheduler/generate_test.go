@@ -23,7 +23,7 @@ func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
 
-// some is each of a list with a chance.
+// some returns each element of a list with a probability of percent.
 func some[T any](g *generator, percent int, list ...T) (chosen []T) {
 	for _, x := range list {
 		if g.chance(percent) {
@@ -255,7 +255,7 @@ func (g *generator) scheduler(s *site) {
 	}
 }
 
-// loadReport is what a host or the cluster reports.
+// loadReport returns random load values of a host or of the cluster.
 func (g *generator) loadReport(host string) map[string]string {
 	v := map[string]string{}
 	maybe := func(percent int, name, text string) {

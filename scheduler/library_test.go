@@ -47,7 +47,7 @@ func TestZeroJob(t *testing.T) {
 	}
 }
 
-// TestUnknownEntitlements is jobs of users whom nobody has told of.
+// TestUnknownEntitlements submits jobs of users that are not among the Entitlements.
 func TestUnknownEntitlements(t *testing.T) {
 	s := scene{files: map[string]string{"sched_conf": "weight_tickets_functional 1000\n"}}.make(t)
 	s.Entitlements.Users = []tickets.Entity{{FunctionalShares: 1}}
@@ -63,8 +63,8 @@ func TestUnknownEntitlements(t *testing.T) {
 	}
 }
 
-// TestRefusals is what State takes from nobody.
-func TestRefusals(t *testing.T) {
+// TestStateRefusesInvalidCalls calls the methods of State with invalid arguments.
+func TestStateRefusesInvalidCalls(t *testing.T) {
 	s := scene{files: map[string]string{"pes/fill": "pe_name fill\nslots 4\nallocation_rule $fill_up\n"}}.make(t)
 	other := scene{}.make(t)
 	good := func() *scheduler.Job { return serialJob(t, s.Model(), 1, &scheduler.Requests{}) }
@@ -168,9 +168,9 @@ func (s *bytesSource) Uint64() uint64 {
 	return n<<48 | n
 }
 
-// FuzzLibrary has a program use the package that knows little of it: random configurations,
-// jobs, events and calls, some of them wrong. Nothing panics, nothing is oversubscribed, and
-// what is wrong is refused and changes nothing.
+// FuzzLibrary uses the package as a careless program would: with random configurations, jobs,
+// events and calls, some of them wrong. Nothing panics, nothing is oversubscribed, and wrong calls
+// are refused and change nothing.
 func FuzzLibrary(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(seed, []byte{})
@@ -178,7 +178,7 @@ func FuzzLibrary(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, data []byte) { useLibrary(t, seed, data) })
 }
 
-// TestLibrary is FuzzLibrary for as long as a test may take.
+// TestLibrary does what FuzzLibrary does, for as long as a test may take.
 func TestLibrary(t *testing.T) {
 	starts := 0
 	for seed := range uint64(80) {
@@ -273,7 +273,8 @@ func (u *libraryUser) someInstance() scheduler.InstanceID {
 	return scheduler.InstanceID(u.g.IntN(u.model.Instances()))
 }
 
-// ref is to one of some, to none, or to what is not there.
+// ref returns a random reference: to one of several entries, to none, or to one that does not
+// exist.
 func (u *libraryUser) ref() tickets.Ref {
 	return pick(u.g, 0, tickets.RefTo(0), tickets.RefTo(1), tickets.RefTo(2), tickets.RefTo(77), -1, math.MaxInt32, math.MinInt32)
 }

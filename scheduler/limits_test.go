@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// startsText is what a run starts, in a line.
+// startsText returns the tasks that a run starts, as "job.task" in one line.
 func startsText(d *scheduler.Decisions) string {
 	var parts []string
 	for i := range d.Starts {
@@ -20,7 +20,7 @@ func startsText(d *scheduler.Decisions) string {
 	return strings.Join(parts, " ")
 }
 
-// TestTaskLimits is how many tasks of an array start: -tc and max_aj_instances.
+// TestTaskLimits checks how many tasks of an array job start with -tc and max_aj_instances.
 func TestTaskLimits(t *testing.T) {
 	const notAll = `not all array tasks may be started due to 'max_aj_instances'`
 	for _, c := range []struct {
@@ -57,8 +57,8 @@ func TestTaskLimits(t *testing.T) {
 	}
 }
 
-// TestUserLimit is maxujobs: what runs and what is suspended counts, and what starts in the
-// run.
+// TestUserLimit checks maxujobs: running tasks, suspended tasks and the tasks that start in the run
+// count.
 func TestUserLimit(t *testing.T) {
 	s := scene{files: merged(queueFile("slots 10\n"), map[string]string{"sched_conf": "maxujobs 2\n"}), before: []scheduler.Requests{{}}}.make(t)
 	s.Running()[0].Suspended = scheduler.ByUser
@@ -78,7 +78,7 @@ func TestUserLimit(t *testing.T) {
 	}
 }
 
-// TestUncleanHost is a job that has to wait until its earlier run is cleaned up on a host.
+// TestUncleanHost runs a job that has to wait until its previous run on a host is cleaned up.
 func TestUncleanHost(t *testing.T) {
 	s := scene{files: queueFile("slots 1,[n2=0]\n")}.make(t)
 	m := s.Model()
@@ -96,7 +96,7 @@ func TestUncleanHost(t *testing.T) {
 	}
 }
 
-// TestSuspendThresholds is which tasks are suspended and resumed.
+// TestSuspendThresholds checks which tasks are suspended and resumed.
 func TestSuspendThresholds(t *testing.T) {
 	type task struct {
 		id, started int64
@@ -162,8 +162,8 @@ func TestSuspendThresholds(t *testing.T) {
 	}
 }
 
-// TestSuspendThresholdsOfParallelJobs is a task in two instances that are both in alarm: it
-// is suspended once, and resumed by the instance of its master.
+// TestSuspendThresholdsOfParallelJobs has a task in two instances that are both in alarm: it is
+// suspended once, and resumed by the instance of its master task.
 func TestSuspendThresholdsOfParallelJobs(t *testing.T) {
 	s := scene{
 		files: queueFile("slots 2\nsuspend_thresholds hot=5\n"), load: map[string]map[string]string{"n1": {"hot": "1"}, "n2": {"hot": "1"}},
@@ -191,9 +191,9 @@ func TestSuspendThresholdsOfParallelJobs(t *testing.T) {
 	}
 }
 
-// TestSuspendedFirst is which of the tasks that started in the same second a suspend
-// threshold suspends: that which was started first, whatever its number is.
-func TestSuspendedFirst(t *testing.T) {
+// TestSuspendThresholdTakesFirstStartedTask has several tasks that started in the same second. A
+// suspend threshold suspends the one that was started first, whatever its number is.
+func TestSuspendThresholdTakesFirstStartedTask(t *testing.T) {
 	s := scene{
 		files: queueFile("slots 4\nload_thresholds NONE\nsuspend_thresholds np_load_avg=1\nnsuspend 2\n"),
 		load:  map[string]map[string]string{"n1": {"np_load_avg": "2"}, "n2": {"np_load_avg": "0"}},
@@ -217,11 +217,10 @@ func TestSuspendedFirst(t *testing.T) {
 	}
 }
 
-// TestSuspendedThroughSubordination is what suspend thresholds make of tasks in instances
-// that are suspended by superordinate ones: where the instance is that of the master, the
-// task is suspended and its load is gone. Where it is a slave's, the task counts as one that
-// runs.
-func TestSuspendedThroughSubordination(t *testing.T) {
+// TestSuspendThresholdsAndSubordination checks how suspend thresholds treat tasks in instances that
+// superordinate ones have suspended. If the instance is that of the master task, the task counts as
+// suspended, without load. If it is that of a slave task, the task counts as running.
+func TestSuspendThresholdsAndSubordination(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		grants []scheduler.Grant // instances 0 and 1 are those of a.q on n1 and n2
@@ -249,9 +248,9 @@ func TestSuspendedThroughSubordination(t *testing.T) {
 	}
 }
 
-// TestRangesRaiseAlarms is load adjustments of a parallel job that has put its host into load
-// alarm, however many numbers of slots were tried for it.
-func TestRangesRaiseAlarms(t *testing.T) {
+// TestSlotRangeAdjustsLoadOnce starts a parallel job that puts its host into load alarm. The load
+// adjustments are the same however many numbers of slots were tried for it.
+func TestSlotRangeAdjustsLoadOnce(t *testing.T) {
 	for _, slots := range []string{"2", "1-2", "2-9"} {
 		s := scene{
 			files: map[string]string{

@@ -30,7 +30,7 @@ type lookBackIn struct {
 	looked bool
 }
 
-// newLookBack is for jobs without soft requests.
+// newLookBack returns the lookBack for jobs without soft requests.
 func (r *run) newLookBack(q *query) *lookBack {
 	c := q.category
 	l := &lookBack{run: r, query: q.in(q.mode | fewest), slots: c.requests.Slots.First()}
@@ -140,7 +140,7 @@ func (l *lookBack) isPlain(o *offer, instances []InstanceID) bool {
 		!slices.ContainsFunc(instances, func(id InstanceID) bool { return slices.ContainsFunc(l.model.instances[id].layer.settings, used) })
 }
 
-// keepSuitable has a plain host's offer list all instances that the job could use if they had
+// keepSuitable makes a plain host's offer list all instances that the job could use if they had
 // free slots.
 func (l *lookBack) keepSuitable(q *query, o *offer, instances []InstanceID) {
 	c := q.category

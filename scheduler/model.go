@@ -484,8 +484,8 @@ func (m *Model) HostOf(id InstanceID) HostID { return m.instances[id].host }
 // QueueOf returns the cluster queue of a queue instance.
 func (m *Model) QueueOf(id InstanceID) QueueID { return m.instances[id].queue }
 
-// Ambiguous is why a queue instance is ambiguous (queue_conf(5): several host groups
-// have a setting for its host), nil if it is not.
+// Ambiguous returns the reason why a queue instance is ambiguous (queue_conf(5): several host
+// groups have a setting for its host), or nil if it is not.
 func (m *Model) Ambiguous(id InstanceID) error { return m.instances[id].ambiguous }
 
 // InstancesOn are the queue instances on a host.

@@ -229,7 +229,7 @@ func (b *builder) compileScheduler() {
 	}
 }
 
-// UsageWeights is usage_weight_list of sched_conf(5).
+// UsageWeights returns usage_weight_list of sched_conf(5).
 func (m *Model) UsageWeights() tickets.UsageWeights { return m.tickets.UsageWeights }
 
 func usageWeights(list []qconf.Weight) tickets.UsageWeights {

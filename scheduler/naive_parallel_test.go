@@ -172,7 +172,8 @@ func (x *naivePlacing) spread() {
 	}
 }
 
-// got is how many slots there are on a host or in an instance, or in all.
+// got returns the number of slots that were granted on a host or in an instance, or in all if place
+// is empty.
 func (x *naivePlacing) got(place string) int {
 	n := 0
 	for _, g := range x.grants {
@@ -287,8 +288,8 @@ func (x *naivePlacing) grant(i *siteInstance, master bool) {
 	x.master = x.master || master
 }
 
-// slotsAt is how many slots a place has for a job, and whether it has what is needed once,
-// for the master task.
+// slotsAt returns the number of slots that a place has for a job, and whether it has the amounts
+// that the master task needs once.
 func (r *naiveRun) slotsAt(j *naiveJob, place string) (slots int, master bool) {
 	slots, master = math.MaxInt32, true
 	for _, a := range r.site.attributes {
@@ -324,7 +325,7 @@ func (r *naiveRun) isConfigured(place, attribute string) bool {
 	return ok
 }
 
-// offersBeside is offers without the consumables that are counted.
+// offersBeside does what offers does, without the consumables that are counted.
 func (r *naiveRun) offersBeside(j *naiveJob, place string) bool {
 	for _, a := range r.site.attributes {
 		text, asked := j.hard[a.name]
@@ -342,8 +343,8 @@ func (r *naiveRun) offersBeside(j *naiveJob, place string) bool {
 	return true
 }
 
-// headroom is how many slots job_load_adjustments allow on a host before its instances
-// are in load alarm.
+// headroom returns the number of slots that job_load_adjustments allow on a host before its
+// instances are in load alarm.
 func (x *naivePlacing) headroom(host string) int {
 	room := 0
 	if len(x.site.scheduler.adjustments) == 0 {

@@ -16,7 +16,7 @@ type naiveValue struct {
 
 func isInstance(place string) bool { return strings.Contains(place, "@") }
 
-// configured is complex_values of a place, and the slots of an instance.
+// configured returns the value in complex_values of a place, or the slots of an instance.
 func (r *naiveRun) configured(place, attribute string) (string, bool) {
 	values := r.site.host(place).values
 	if isInstance(place) {
@@ -30,7 +30,8 @@ func (r *naiveRun) configured(place, attribute string) (string, bool) {
 	return v, ok
 }
 
-// request is what a job takes of an attribute for each slot; asked says that it says so.
+// request returns the amount of an attribute that a job takes for each slot; asked reports whether
+// the job requests it.
 func (r *naiveRun) request(j *naiveJob, attribute string) (amount float64, asked bool) {
 	if attribute == "slots" {
 		return 1, true
@@ -108,7 +109,7 @@ func (r *naiveRun) correction(host string) float64 {
 	return sum
 }
 
-// reportedValue is what a host reports, scaled.
+// reportedValue returns the load value that a host reports, scaled.
 func (r *naiveRun) reportedValue(host, attribute string) (naiveValue, bool) {
 	text, ok := r.load[host][attribute]
 	if !ok {
@@ -125,7 +126,7 @@ func (r *naiveRun) reportedValue(host, attribute string) (naiveValue, bool) {
 	return naiveValue{number: v}, true
 }
 
-// loadValue is that, corrected.
+// loadValue returns the result of reportedValue, corrected by the load adjustments.
 func (r *naiveRun) loadValue(host, attribute string) (naiveValue, bool) {
 	reported, ok := r.reportedValue(host, attribute)
 	a := r.site.attribute(attribute)
@@ -172,7 +173,7 @@ func (r *naiveRun) at(place, attribute string) (v naiveValue, ok bool) {
 	return r.value(place, attribute, true)
 }
 
-// value is at; without bookings it leaves out what tasks use.
+// value does what at does; without bookings it leaves out the amounts that tasks use.
 func (r *naiveRun) value(place, attribute string, bookings bool) (v naiveValue, ok bool) {
 	a := r.site.attribute(attribute)
 	text, configured := r.configured(place, attribute)

@@ -21,7 +21,7 @@ func (r *naiveRun) ruleFor(set *siteQuotaSet, j *naiveJob, pe string, i *siteIns
 	return nil
 }
 
-// filter is true if the value is in no item with a "!" and, if there are others, in one of
+// filter reports whether the value is in no item with a "!" and, if there are others, in one of
 // these.
 func filter(f *siteFilter, in func(item string) bool) bool {
 	if f == nil {
@@ -55,7 +55,7 @@ func (r *naiveRun) filterUser(f *siteFilter, j *naiveJob) bool {
 	})
 }
 
-// filterName is for names that may be missing: what is missing is in nothing.
+// filterName does what filter does, for a name that may be missing. A missing name matches no item.
 func filterName(f *siteFilter, name string) bool {
 	return filter(f, func(item string) bool { return name != "" && (glob(item, name) || glob(name, item)) })
 }
@@ -173,8 +173,8 @@ func (r *naiveRun) withinLimit(set *siteQuotaSet, rule *siteQuotaRule, limit [2]
 	return each == 0 || each <= r.quotaLimit(limit[1], i.host)-used
 }
 
-// quotaSlots is how many more slots of a parallel job the quotas allow in an instance,
-// beside what it has got.
+// quotaSlots returns the number of slots of a parallel job that the quotas allow in an instance, in
+// addition to those that it has got.
 func (r *naiveRun) quotaSlots(j *naiveJob, pe string, i *siteInstance, got []naiveGrant) int {
 	slots := math.MaxInt32
 	tasks := append(slices.Clone(r.tasks), &naiveTask{job: j, pe: pe, grants: got})

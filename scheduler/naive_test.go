@@ -364,7 +364,8 @@ func (r *naiveRun) scale() {
 	}
 }
 
-// urgency is what sge_priority(5) says of resources, waiting time and deadline.
+// urgency returns the urgency according to sge_priority(5): of resources, waiting time and
+// deadline.
 func (r *naiveRun) urgency(j *naiveJob) float64 {
 	slots := 1.0
 	if j.pe != "" {

@@ -13,9 +13,9 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// TestJobsByTheirNumbers has jobs come, leave, come back with another number, and many come
-// at once: they are always by their numbers.
-func TestJobsByTheirNumbers(t *testing.T) {
+// TestPendingJobsStaySortedByNumber adds jobs, removes them, adds them again with other numbers,
+// and adds many at once: they are always sorted by their numbers.
+func TestPendingJobsStaySortedByNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := scene{}.make(t)
 		c, err := s.Model().Category(&scheduler.Requests{})
@@ -66,8 +66,8 @@ func TestJobsByTheirNumbers(t *testing.T) {
 	})
 }
 
-// TestChangesOfJobsThatWait is that policies see changes of jobs that they have seen before.
-func TestChangesOfJobsThatWait(t *testing.T) {
+// TestPoliciesSeeChangesOfPendingJobs changes jobs that a previous run has already seen.
+func TestPoliciesSeeChangesOfPendingJobs(t *testing.T) {
 	s := scene{files: map[string]string{
 		"users/alice": "name alice\nfshare 100\n",
 		"sched_conf":  "weight_user 1\nweight_tickets_functional 1000\nmax_functional_jobs_to_schedule 10\nshare_functional_shares TRUE\npolicy_hierarchy NONE\n",

@@ -23,7 +23,7 @@ func shown(m *scheduler.Model, list []scheduler.Resource, names string) string {
 	return strings.Join(parts, " ")
 }
 
-// TestObservation is which of several values of an attribute is shown.
+// TestObservation checks which of several values of an attribute is shown.
 func TestObservation(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -101,7 +101,7 @@ func TestObservation(t *testing.T) {
 	}
 }
 
-// TestObservedLoad is what a host reports, before it is scaled.
+// TestObservedLoad checks the value that a host reports, before it is scaled.
 func TestObservedLoad(t *testing.T) {
 	s := scene{files: hostFile("load_scaling hot=2\n"), load: map[string]map[string]string{"n1": {"hot": "0.3"}}}.make(t)
 	m := s.Model()
@@ -122,9 +122,9 @@ func TestObservedLoad(t *testing.T) {
 	}
 }
 
-// TestAlarmOfEitherLoad is which letter is shown where a load crosses a threshold as it is
-// reported, and not as load_scaling has it, and the other way round.
-func TestAlarmOfEitherLoad(t *testing.T) {
+// TestAlarmByReportedAndScaledLoad checks the state letter if a load crosses a threshold as
+// reported but not as scaled by load_scaling, and the other way round.
+func TestAlarmByReportedAndScaledLoad(t *testing.T) {
 	for _, c := range []struct {
 		name, scaling, load string
 		alarmed             bool
@@ -153,8 +153,7 @@ func TestAlarmOfEitherLoad(t *testing.T) {
 	}
 }
 
-// TestOrderOfModification is which instances stand at the end: those of which something
-// has changed last.
+// TestOrderOfModification checks that Instances lists last the instances that were changed last.
 func TestOrderOfModification(t *testing.T) {
 	s := scene{files: map[string]string{"queues/b.q": "qname b.q\nhostlist n1 n2\nslots 2\n"}}.make(t)
 	m := s.Model()

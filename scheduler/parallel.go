@@ -288,8 +288,8 @@ func (r *run) limitOffer(q *query, o *offer) int {
 	return o.slots
 }
 
-// parallelStatic is staticallyFits for a parallel job in an environment. With a trace, cluster
-// queues and hosts have been checked before.
+// parallelStatic does what staticallyFits does, for a parallel job in an environment. With a trace,
+// cluster queues and hosts have been checked before.
 func (r *run) parallelStatic(q *query, id InstanceID, pe PEID) bool {
 	if q.trace != nil {
 		return !q.trace.queues[r.model.instances[id].queue] && r.instanceStatic(q, id, pe)

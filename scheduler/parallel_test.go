@@ -9,9 +9,9 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// TestAllocation is where the slots of a parallel job are, the master first: sge_pe(5),
-// allocation_rule. a.q has four slots on n1, n2 and n3 each, b.q three on n3 and six on n4;
-// n3 has five slots in all.
+// TestAllocation checks where the slots of a parallel job are, the master task first: sge_pe(5),
+// allocation_rule. a.q has four slots on n1, n2 and n3 each, b.q three on n3 and six on n4; n3 has
+// five slots in all.
 func TestAllocation(t *testing.T) {
 	files := map[string]string{
 		"hosts/n3": "hostname n3\ncomplex_values slots=5\n", "hosts/n4": "hostname n4\n",
@@ -63,7 +63,7 @@ func TestAllocation(t *testing.T) {
 	}
 }
 
-// TestJobConsumables is a consumable that a job takes once, where its master is
+// TestJobConsumables requests a consumable that a job takes once, on the host of its master task
 // (complex(5), consumable JOB).
 func TestJobConsumables(t *testing.T) {
 	s := scene{files: map[string]string{
@@ -126,9 +126,9 @@ func TestJobConsumables(t *testing.T) {
 	start(4, "2", "5", "") // the quota
 }
 
-// TestJobConsumablesElsewhere is one that some hosts do not have at all: they have slots for
-// the job, but not for its master task.
-func TestJobConsumablesElsewhere(t *testing.T) {
+// TestJobConsumableThatSomeHostsLack requests a consumable that some hosts do not have: they have
+// slots for the job, but not for its master task.
+func TestJobConsumableThatSomeHostsLack(t *testing.T) {
 	s := scene{files: map[string]string{
 		"complexes":  "tok tok INT <= YES JOB 0 0\n",
 		"hosts/n2":   "hostname n2\ncomplex_values tok=1\n",
@@ -149,7 +149,7 @@ func TestJobConsumablesElsewhere(t *testing.T) {
 	}
 }
 
-// TestParallelQuotas is a quota that leaves fewer slots than there are.
+// TestParallelQuotas sets a quota that leaves fewer slots than there are.
 func TestParallelQuotas(t *testing.T) {
 	files := merged(queueFile("slots 4\npe_list fill round\n"), map[string]string{
 		"pes/fill": "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
@@ -173,10 +173,10 @@ func TestParallelQuotas(t *testing.T) {
 	}
 }
 
-// TestSpoiledQuota is a rule that is looked at first for a queue instance that does not have
-// what the job requests of a queue's own parameters: no slots are left then anywhere, as in
-// the original. Other requests and rules that are for one host do no such harm.
-func TestSpoiledQuota(t *testing.T) {
+// TestQuotaRuleRefusedByFirstInstance has a rule that is first checked for a queue instance which
+// lacks a queue parameter that the job requests. As in the original, the rule then leaves no slots
+// anywhere. Other requests, and rules for one host, do not have this effect.
+func TestQuotaRuleRefusedByFirstInstance(t *testing.T) {
 	for _, c := range []struct{ name, rule, slots, request, value, want string }{
 		{"the host", "to slots=9", "1", "hostname", "n2", ""},
 		{"the host, and it is the first", "to slots=9", "1", "hostname", "n1", "fill a.q@n1=1"},
@@ -220,9 +220,9 @@ func TestSpoiledQuota(t *testing.T) {
 	}
 }
 
-// TestSpoiledByAnotherQueueOfTheHost is a rule for each queue: all queues of a host are
-// looked at, also where the first one has enough.
-func TestSpoiledByAnotherQueueOfTheHost(t *testing.T) {
+// TestQuotaRuleRefusedByOtherQueueOfHost has a rule for each queue: all queues of a host are
+// checked, even if the first one has enough slots.
+func TestQuotaRuleRefusedByOtherQueueOfHost(t *testing.T) {
 	s := scene{files: map[string]string{
 		"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 1,[n1=3]\nseq_no 1\nload_thresholds NONE\npe_list two\n",
 		"queues/b.q": "qname b.q\nhostlist n1 n2\nslots 4\nseq_no 2\nload_thresholds NONE\npe_list two\nh_rt INFINITY,[n1=600]\n",
@@ -240,8 +240,9 @@ func TestSpoiledByAnotherQueueOfTheHost(t *testing.T) {
 	}
 }
 
-// TestSoftRequests is where jobs go that would like what some hosts have: what a host
-// refuses counts more than what it does not know. n1 to n3 are in the order of their load.
+// TestSoftRequests checks which hosts jobs with soft requests get. A host that refuses a soft
+// request ranks behind a host that does not know the attribute. n1 to n3 are in the order of their
+// load.
 func TestSoftRequests(t *testing.T) {
 	for _, c := range []struct {
 		name, n1, n2, n3, a, b string // complex_values
@@ -293,10 +294,10 @@ func TestSoftRequests(t *testing.T) {
 	}
 }
 
-// TestOrderIsForgotten is a parallel job that is refused before it looks at any host: the
-// order of the hosts is as it was before the job in front of it started. So it stays until
-// hosts change places again.
-func TestOrderIsForgotten(t *testing.T) {
+// TestRefusedParallelJobRestoresHostOrder has a parallel job that is refused before any host is
+// checked. The order of the hosts is then as it was before the previous job started, and stays so
+// until hosts change places again.
+func TestRefusedParallelJobRestoresHostOrder(t *testing.T) {
 	for _, c := range []struct{ name, pe, slots, request, want string }{
 		{"nothing", "", "", "", "n1 n2 n1 n2 n3"},
 		{"a serial job", "", "", "rank", "n1 n2 n1 n2 n3"},
@@ -352,9 +353,9 @@ func TestOrderIsForgotten(t *testing.T) {
 	}
 }
 
-// TestQuotaIsGivenBack is a host that a quota leaves too few slots for its share of a
-// job: what was counted for it does not count for the other host.
-func TestQuotaIsGivenBack(t *testing.T) {
+// TestQuotaOfSkippedHostIsReleased has a host for which a quota leaves fewer slots than its share
+// of a job: the slots counted for it do not count for the other host.
+func TestQuotaOfSkippedHostIsReleased(t *testing.T) {
 	for _, reserve := range []string{"0", "1"} {
 		s := scene{files: merged(queueFile("slots 4\npe_list two\n"), map[string]string{
 			"pes/two":    "pe_name two\nslots 100\nallocation_rule 2\n",
@@ -369,8 +370,8 @@ func TestQuotaIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestHeadroom is how many slots of a parallel job the load adjustments allow on a host
-// before it is in load alarm.
+// TestHeadroom checks how many slots of a parallel job the load adjustments allow on a host before
+// it is in load alarm.
 func TestHeadroom(t *testing.T) {
 	for _, c := range []struct{ name, sched, threshold, load, want string }{
 		{"jobs that have just started do not count", "job_load_adjustments np_load_avg=0.5\n", "np_load_avg=1", "0", "fill a.q@n2=3 a.q@n1=3"},
@@ -406,9 +407,9 @@ func TestHeadroom(t *testing.T) {
 	}
 }
 
-// TestQueuesOfAnotherJob is a parallel job behind one for which another queue was looked at: what
-// that queue has left is not for a job that it does not suit.
-func TestQueuesOfAnotherJob(t *testing.T) {
+// TestHostOfferOfPreviousJobIsNotReused runs a parallel job after another one that had checked a
+// different queue: free slots of that queue do not count for a job that cannot run in it.
+func TestHostOfferOfPreviousJobIsNotReused(t *testing.T) {
 	m := modelOf(t, directory(map[string]string{
 		"complexes":  "big big BOOL == YES NO 0 0\n",
 		"hosts/n1":   "hostname n1\n",
@@ -425,8 +426,8 @@ func TestQueuesOfAnotherJob(t *testing.T) {
 	}
 }
 
-// TestRangeWithinHeadroom is a parallel job that takes a range of slots: it gets no more of them
-// than the load thresholds allow, and what has started counts against them at once.
+// TestRangeWithinHeadroom starts a parallel job with a range of slots: it gets no more slots than
+// the load thresholds allow, and its load adjustments count at once for the next job.
 func TestRangeWithinHeadroom(t *testing.T) {
 	values := map[string]string{"np_load_avg": "0.4", "num_proc": "1"}
 	s := scene{
@@ -444,9 +445,10 @@ func TestRangeWithinHeadroom(t *testing.T) {
 	}
 }
 
-// TestRuledOutForAnother is several parallel jobs of a kind on a host with a queue instance that does
-// not suit them, beside one that does: none of them gets any slot there.
-func TestRuledOutForAnother(t *testing.T) {
+// TestUnsuitableInstanceStaysRefused runs several parallel jobs of a category on a host with a
+// queue instance that does not suit them and one that does: none of them gets a slot in the
+// unsuitable one.
+func TestUnsuitableInstanceStaysRefused(t *testing.T) {
 	m := modelOf(t, directory(map[string]string{
 		"complexes":  "big big BOOL == YES NO 0 0\n",
 		"hosts/n1":   "hostname n1\n",
@@ -470,10 +472,10 @@ func TestRuledOutForAnother(t *testing.T) {
 	}
 }
 
-// TestHostsOfUnsuitableInstances is a host whose first queue instance is not for a parallel job, in a
-// cluster queue that has others for it: the host keeps its place among the hosts. Seeds 1795387644,
-// 1795387678 and 1795399309 show that.
-func TestHostsOfUnsuitableInstances(t *testing.T) {
+// TestHostKeepsRankOfUnsuitableInstance has a host whose first queue instance does not suit a
+// parallel job, in a cluster queue with other instances that do: the host keeps its place in the
+// order of hosts. Seeds 1795387644, 1795387678 and 1795399309 show that.
+func TestHostKeepsRankOfUnsuitableInstance(t *testing.T) {
 	queue := func(name, seqno, rest string) string {
 		return "qname " + name + "\nhostlist n1 n2\nslots 2\nseq_no " + seqno + "\nload_thresholds NONE\n" + rest
 	}

@@ -189,7 +189,8 @@ func (v *view) defaultDuration() int64 {
 	return diagram.Forever
 }
 
-// duration is that with the time that a job needs around its run.
+// duration returns the planned duration of a job of a category, with the time that a job needs
+// around its run.
 func (v *view) duration(c *Category) int64 { return v.withOffset(v.plannedDuration(c)) }
 
 func (v *view) withOffset(d int64) int64 {
@@ -251,8 +252,8 @@ func (r *run) planTask(c *Category, pe PEID, grants []Grant, away Away, at span)
 	}
 }
 
-// planGrants is planTask without quotas, which limit neither an advance reservation nor the tasks
-// in it (sge_resource_quota(5)).
+// planGrants does what planTask does, without quotas, which limit neither an advance reservation
+// nor the tasks in it (sge_resource_quota(5)).
 func (r *run) planGrants(c *Category, pe PEID, grants []Grant, away Away, at span) {
 	total := away.Slots
 	for p, part := range r.model.portions(grants, away) {
@@ -617,9 +618,9 @@ func (r *run) sort() {
 	r.sorted = true
 }
 
-// separate is called after a reservation. During a reservation Grid Engine appends the dropped
-// instances to the list, and then drops them again. It drops instances closed by a calendar as
-// suspended ones, and reports that once (tested).
+// separate drops instances after a reservation. During a reservation Grid Engine appends the
+// dropped instances to the list, and then drops them again. It drops instances closed by a calendar
+// as suspended ones, and reports that once (tested).
 func (r *run) separate() {
 	if r.separated || r.order.count == 0 {
 		return // if nothing is left, there are no reasons about single instances

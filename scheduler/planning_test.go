@@ -381,9 +381,9 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestNothingToReserve is jobs that can never start as things are: for them nothing is kept
-// free.
-func TestNothingToReserve(t *testing.T) {
+// TestJobsThatCanNeverStartReserveNothing submits jobs that can never start with the present
+// configuration: no resources are reserved for them.
+func TestJobsThatCanNeverStartReserveNothing(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -430,9 +430,9 @@ func TestNothingToReserve(t *testing.T) {
 	}
 }
 
-// TestPlannedQuotaOfJobs has a quota on what a parallel job takes once, where the run plans
-// ahead.
-func TestPlannedQuotaOfJobs(t *testing.T) {
+// TestQuotaOfJobConsumableWhilePlanning limits a consumable that a parallel job takes once, in runs
+// that plan ahead.
+func TestQuotaOfJobConsumableWhilePlanning(t *testing.T) {
 	m := modelOf(t, directory(map[string]string{
 		"complexes":  "tok tok INT <= YES JOB 0 0\n",
 		"hosts/n1":   "hostname n1\ncomplex_values tok=9\n",

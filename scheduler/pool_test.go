@@ -26,7 +26,7 @@ func pooled(t *testing.T, name string) *scheduler.State {
 	})))
 }
 
-// TestMemoryPool has jobs book the largest of their requests for memory, once.
+// TestMemoryPool checks that jobs book the largest of their requests for memory, once.
 func TestMemoryPool(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool  string
@@ -76,8 +76,8 @@ func TestMemoryPool(t *testing.T) {
 	}
 }
 
-// TestMemoryPoolOfTwoUsers has two users request memory under all names, and adds up what the
-// running jobs have requested: it is never more than the pool, and what is free is used.
+// TestMemoryPoolOfTwoUsers submits jobs of two users that request memory under all names, and adds
+// up the requests of the running jobs: the sum never exceeds the pool, and free memory is used.
 func TestMemoryPoolOfTwoUsers(t *testing.T) {
 	names := []string{"h_vmem", "h_rss", "mem_free", "m_mem_free", "virtual_free"}
 	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not a secret
@@ -146,7 +146,8 @@ func TestMemoryPoolRefuses(t *testing.T) {
 	}
 }
 
-// TestBookedMemoryIsTheLimit has jobs with random requests book what the agent limits them to.
+// TestBookedMemoryIsTheLimit checks for random requests that a job books the amount to which the
+// agent limits it.
 func TestBookedMemoryIsTheLimit(t *testing.T) {
 	model := pooled(t, "m_mem_free").Model()
 	setting := rapid.Custom(func(t *rapid.T) qconf.Setting {
@@ -177,7 +178,8 @@ func TestBookedMemoryIsTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { check(t, rapid.SliceOfN(setting, 0, 3).Draw(t, "hard")) })
 }
 
-// TestMemoryPoolInReservations has jobs use the memory of their advance reservation, and no more.
+// TestMemoryPoolInReservations checks that jobs use the memory of their advance reservation, and no
+// more.
 func TestMemoryPoolInReservations(t *testing.T) {
 	for name, c := range map[string]struct {
 		reserved []qconf.Setting

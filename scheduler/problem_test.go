@@ -11,10 +11,10 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// TestContradictions is configurations of which each file can be read, and that contradict
-// each other: without a file of complexes, references to complexes are not looked at before.
-// What they do not concern is scheduled, and the problem is told.
-func TestContradictions(t *testing.T) {
+// TestInconsistentConfigurations loads configurations whose files are valid one by one, but
+// contradict each other: without a file of complexes, references to complexes are not checked
+// earlier. The unaffected parts are scheduled, and the problem is reported.
+func TestInconsistentConfigurations(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		files    map[string]string
@@ -77,8 +77,8 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// TestAmbiguousInstance is a host for which two groups have a setting: its instance is not
-// used, and all others are.
+// TestAmbiguousInstance has a host for which two groups have a setting: its instance is not used,
+// and all others are.
 func TestAmbiguousInstance(t *testing.T) {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{
@@ -116,7 +116,7 @@ func TestAmbiguousInstance(t *testing.T) {
 	}
 }
 
-// TestWrongLoadValues is load values that are no values of their type.
+// TestWrongLoadValues reports load values that do not have the type of their attribute.
 func TestWrongLoadValues(t *testing.T) {
 	s := scene{}.make(t)
 	m := s.Model()
@@ -145,8 +145,8 @@ func TestWrongLoadValues(t *testing.T) {
 	}
 }
 
-// TestComplexesWithoutSlots is complexes that lack what every queue has. Slots are counted
-// all the same.
+// TestComplexesWithoutSlots loads complexes without the attributes that every queue has. Slots are
+// counted all the same.
 func TestComplexesWithoutSlots(t *testing.T) {
 	files := fstest.MapFS{}
 	for name, text := range merged(map[string]string{

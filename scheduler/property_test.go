@@ -137,7 +137,7 @@ func (w *twin) auditLimits(tasks []*naiveTask) {
 	}
 }
 
-// decisionsText is all that a run says.
+// decisionsText returns all decisions of a run as text.
 func (w *twin) decisionsText(d *scheduler.Decisions) string {
 	var b strings.Builder
 	for i := range d.Starts {
@@ -169,7 +169,7 @@ func (w *twin) decisionsText(d *scheduler.Decisions) string {
 	return b.String()
 }
 
-// stateText is all that can be seen of a state.
+// stateText returns as text all that callers can see of a state.
 func (w *twin) stateText(now int64) string {
 	var b strings.Builder
 	o := w.state.Observe(now)

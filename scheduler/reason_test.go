@@ -119,7 +119,7 @@ func merged(list ...map[string]string) map[string]string {
 // onN1 keeps a job on one host.
 const onN1 = "a.q@n1"
 
-// TestReasons is what qstat -j says of a job that does not start.
+// TestReasons checks the reasons that qstat -j shows for a job that does not start.
 func TestReasons(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -415,8 +415,9 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestDropped is what is said of queue instances that cannot be used, to all jobs.
-func TestDropped(t *testing.T) {
+// TestReasonsOfDroppedInstances checks the reasons, shown for all jobs, why queue instances cannot
+// be used.
+func TestReasonsOfDroppedInstances(t *testing.T) {
 	two := func(s scheduler.Status) map[string]scheduler.Status { return map[string]scheduler.Status{"a.q@n1": s} }
 	for _, c := range []struct {
 		name string
@@ -474,9 +475,9 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestCorrectedAlarm is how a load value is corrected for jobs that started a while ago: by
-// whole hundredths, less and less.
-func TestCorrectedAlarm(t *testing.T) {
+// TestLoadAdjustmentDecays checks the correction of a load value for jobs that started a while ago:
+// it decays in whole hundredths.
+func TestLoadAdjustmentDecays(t *testing.T) {
 	for _, c := range []struct {
 		age  int64
 		want string

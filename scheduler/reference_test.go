@@ -110,7 +110,7 @@ func (w *twin) disable(name string, status scheduler.Status) {
 	w.state.SetStatus(w.instance(name), status)
 }
 
-// start is what a master does with a decision to start.
+// start does what a master does with a decision to start a task.
 func (w *twin) start(s *scheduler.Start, t *naiveTask) {
 	r := &scheduler.Running{Job: s.Job, Task: s.Task, Started: t.started, PE: s.PE, Grants: s.Grants}
 	if text, ok := t.job.hard["h_rt"]; ok {
@@ -164,7 +164,7 @@ func grantsText(m *scheduler.Model, pe scheduler.PEID, grants []scheduler.Grant)
 	return text
 }
 
-// grantText is what the only job of a run got; empty where it was not started.
+// grantText returns the grants of the only job of a run, or "" if it was not started.
 func grantText(m *scheduler.Model, d *scheduler.Decisions) string {
 	text := ""
 	for i := range d.Starts {
@@ -306,7 +306,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// FuzzReference is for longer.
+// FuzzReference makes the comparison of TestReference with random seeds, for longer than a test may
+// take.
 func FuzzReference(f *testing.F) {
 	f.Add(uint64(0), true)
 	f.Fuzz(func(t *testing.T, seed uint64, parallel bool) { compareRuns(t, seed, parallel) })

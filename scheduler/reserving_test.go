@@ -12,9 +12,9 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// TestTurnsOfTasks is two array jobs that reserve: each task takes its turn by its own
-// tickets, and a job shows those of its next task.
-func TestTurnsOfTasks(t *testing.T) {
+// TestTasksReserveInOrderOfTickets submits two array jobs that reserve: the tasks are tried in the
+// order of their own tickets, and a job shows the tickets of its next task.
+func TestTasksReserveInOrderOfTickets(t *testing.T) {
 	for most, want := range map[int]struct {
 		order      string
 		two, three float64
@@ -57,9 +57,9 @@ func TestTurnsOfTasks(t *testing.T) {
 	}
 }
 
-// TestReasonsOfReservingJobs is what is said of parallel jobs where the future is planned: a
-// job that may reserve looks at instances that are full, too, and then at the last time at
-// which anything changes; of what is taken only for a time nobody speaks.
+// TestReasonsOfReservingJobs checks the reasons for parallel jobs in a run that plans ahead. For a
+// job that may reserve, the run also checks full instances, and then the last time at which
+// anything changes. There is no reason about resources that are taken only for a time.
 func TestReasonsOfReservingJobs(t *testing.T) {
 	s := scene{
 		files: merged(queueFile("slots 2,[n2=1]\ncomplex_values lic=2\npe_list fill round\n"), map[string]string{
@@ -114,10 +114,10 @@ func TestReasonsOfReservingJobs(t *testing.T) {
 	}
 }
 
-// TestPlaceOfReservation is where a place is reserved if several become free at the same
-// time: full instances are at their places in the order for the first serial job or the first
-// reservation of a run, and at the end for all others. Recorded with MONITOR=1.
-func TestPlaceOfReservation(t *testing.T) {
+// TestInstanceOfReservation checks which instance is reserved if several become free at the same
+// time. For the first serial job or the first reservation of a run, full instances have their usual
+// places in the order; for all others they are at the end. Recorded with MONITOR=1.
+func TestInstanceOfReservation(t *testing.T) {
 	serial, parallel := scheduler.Requests{}, scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}
 	long := func(r scheduler.Requests, limit string) scheduler.Requests {
 		r.Hard = setting("h_rt", limit)
@@ -177,10 +177,10 @@ func TestPlaceOfReservation(t *testing.T) {
 	}
 }
 
-// TestReasonsAboutPlans is what is said where something is taken for a time only: sizes are
-// plain numbers, a parallel job is told of quotas, and of the cluster how many slots it will
-// have when all is over.
-func TestReasonsAboutPlans(t *testing.T) {
+// TestReasonsAboutReservedResources checks the reasons if resources are taken only for a time:
+// sizes are plain numbers, a parallel job gets reasons about quotas, and the reason about the
+// cluster names the slots that will be free in the end.
+func TestReasonsAboutReservedResources(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		files        map[string]string
@@ -251,8 +251,8 @@ func TestReasonsAboutPlans(t *testing.T) {
 	}
 }
 
-// TestReservationsWaitForQuotas is a parallel job that only a quota keeps from starting, and
-// for which places are reserved from the time on when it leaves enough.
+// TestReservationsWaitForQuotas submits a parallel job that only a quota keeps from starting: slots
+// are reserved from the time when the quota leaves enough.
 func TestReservationsWaitForQuotas(t *testing.T) {
 	s := scene{files: map[string]string{
 		"queues/a.q": "qname a.q\nhostlist n1\nslots 4\nload_thresholds NONE\npe_list fill\n",
@@ -270,10 +270,10 @@ func TestReservationsWaitForQuotas(t *testing.T) {
 	}
 }
 
-// TestDroppedComeBack is an instance that the load adjustments of a run have put into
-// alarm: from the first job on that may get a reservation it is there again, for all jobs. One
-// that was in alarm before is not.
-func TestDroppedComeBack(t *testing.T) {
+// TestReservingJobRestoresDroppedInstances has an instance that the load adjustments of a run put
+// into alarm. It is available again, for all jobs, from the first job that may get a reservation.
+// An instance that was in alarm before the run is not.
+func TestReservingJobRestoresDroppedInstances(t *testing.T) {
 	for _, c := range []struct{ name, load, reservations, second, request, want string }{
 		{"nobody may get one", "0.1", "4", "no", "", "a.q@n1 a.q@n2"},
 		{"none are made", "0.1", "0", "yes", "", "a.q@n1 a.q@n2"},
@@ -313,9 +313,10 @@ func TestDroppedComeBack(t *testing.T) {
 	}
 }
 
-// TestDroppedComeBackAtTheEnd is an instance that comes back, see TestDroppedComeBack: it is the last
-// one until hosts change places, whatever its seq_no. Seed 1795446864 shows that.
-func TestDroppedComeBackAtTheEnd(t *testing.T) {
+// TestRestoredInstanceIsLast has an instance that is restored as in
+// TestReservingJobRestoresDroppedInstances: whatever its seq_no is, it is the last one until hosts
+// change places. Seed 1795446864 shows that.
+func TestRestoredInstanceIsLast(t *testing.T) {
 	for _, c := range []struct{ name, third, want string }{
 		{"hosts have the places that they had", "*@n2", "b.q@n1 a.q@n2 a.q@n1"},
 		{"hosts have just changed places", "*@n1", "b.q@n1 a.q@n1 b.q@n1"},
@@ -346,9 +347,10 @@ func TestDroppedComeBackAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestReservedForTheSmallestNumber is a parallel job with a range of slots: places are reserved only in
-// environments whose allocation rule allows the smallest number. Seed 1795446826 shows that.
-func TestReservedForTheSmallestNumber(t *testing.T) {
+// TestReservationUsesSmallestNumberOfSlots submits a parallel job with a range of slots: slots are
+// reserved only in environments whose allocation rule allows the smallest number. Seed 1795446826
+// shows that.
+func TestReservationUsesSmallestNumberOfSlots(t *testing.T) {
 	for slots, want := range map[string]string{"3-": "a.q@n1=2, a.q@n2=1", "4-": "a.q@n1=2, a.q@n2=2"} {
 		s := scene{
 			files: merged(queueFile("slots 2\npe_list few two\n"), map[string]string{
@@ -368,9 +370,9 @@ func TestReservedForTheSmallestNumber(t *testing.T) {
 	}
 }
 
-// TestSuspendedStayAway is an instance that a job of the run suspends: it does not come back,
-// not even where the original takes it.
-func TestSuspendedStayAway(t *testing.T) {
+// TestSubordinatedInstanceIsNotRestored has an instance that a job of the run suspends by
+// subordination: it is not restored, even where the original restores it.
+func TestSubordinatedInstanceIsNotRestored(t *testing.T) {
 	s := scene{files: map[string]string{
 		"queues/a.q": "qname a.q\nhostlist n1\nslots 1\nseq_no 1\nload_thresholds NONE\nsubordinate_list b.q=1\n",
 		"queues/b.q": "qname b.q\nhostlist n1\nslots 1\nseq_no 2\nload_thresholds NONE\n",
@@ -385,9 +387,9 @@ func TestSuspendedStayAway(t *testing.T) {
 	}
 }
 
-// TestReservationLooksAtLoadOfFullHosts is a reservation behind a job that has filled a host:
-// the host comes where its new load puts it, though it is full now.
-func TestReservationLooksAtLoadOfFullHosts(t *testing.T) {
+// TestReservationSortsFullHostsByNewLoad makes a reservation after a job that has filled a host:
+// the host has the place of its new load, although it is full.
+func TestReservationSortsFullHostsByNewLoad(t *testing.T) {
 	s := scene{
 		files: merged(queueFile("slots 2\n"), map[string]string{
 			"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",

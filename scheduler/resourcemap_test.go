@@ -163,8 +163,9 @@ func TestAttributesOfThings(t *testing.T) {
 	}
 }
 
-// TestAttributesInUse has jobs wait for things of a kind while others are free.
-func TestAttributesInUse(t *testing.T) {
+// TestJobsWaitForElementsOfKind submits jobs that have to wait for elements of one kind while
+// others are free.
+func TestJobsWaitForElementsOfKind(t *testing.T) {
 	s := twoKinds(t)
 	for id := uint32(1); id <= 3; id++ {
 		enqueue(t, s, id, &scheduler.Requests{User: "u", Hard: requests("gpu", "1", "gpu_type", "H100")})

@@ -461,7 +461,7 @@ func parseSlots(text string) (rangelist.List, error) {
 
 var _ fatal = (*testing.T)(nil)
 
-// submit has a job scheduled that is in order.
+// submit adds a valid job to the pending jobs.
 func submit(t fatal, s *scheduler.State, j *scheduler.Job) {
 	t.Helper()
 	if err := s.Enqueue(j); err != nil {

@@ -30,7 +30,7 @@ func (r *run) sortHosts() {
 	}
 }
 
-// sortSerial is sortHosts for a serial job.
+// sortSerial does what sortHosts does, for a serial job.
 func (r *run) sortSerial() {
 	r.sortHosts()
 	r.settled = true
@@ -57,10 +57,11 @@ func (r *run) isSorted() { r.unsorted, r.stale, r.displaced = r.unsorted[:0], fa
 
 func (r *run) loadOf(id InstanceID) float64 { return r.load[r.model.instances[id].host] }
 
-// forgetSorting is called after a job has been tried. If a parallel job was refused before any
-// instance was tried, Grid Engine treats the order as sorted, and sorts again only when a starting
-// task makes hosts change places (tested). A parallel job for which places were searched renumbers
-// the hosts: after it, any change of a load counts as a change of places.
+// forgetSorting decides, after a job has been tried, whether the hosts have to be sorted again. If
+// a parallel job was refused before any instance was tried, Grid Engine treats the order as sorted,
+// and sorts again only when a starting task makes hosts change places (tested). A parallel job for
+// which places were searched renumbers the hosts: after it, any change of a load counts as a change
+// of places.
 func (r *run) forgetSorting() {
 	r.stale = r.stale || len(r.unsorted) > 0
 	r.shuffled, r.displaced = false, false

@@ -8,13 +8,13 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// softJob is a job of TestSoftOrderStays: so many slots of an environment, or none for a
+// softJob is a job of TestInstanceOrderAfterSoftParallelJobs: so many slots of an environment, or none for a
 // serial job.
 type softJob struct{ slots, queues, soft string }
 
-// TestSoftOrderStays is which instances jobs get behind parallel ones with soft requests.
-// What is wanted was recorded from Grid Engine 8.1.9.
-func TestSoftOrderStays(t *testing.T) {
+// TestInstanceOrderAfterSoftParallelJobs checks which instances jobs get after parallel jobs with
+// soft requests. The expected results were recorded from Grid Engine 8.1.9.
+func TestInstanceOrderAfterSoftParallelJobs(t *testing.T) {
 	mixed := []softJob{
 		{slots: "2"},
 		{slots: "101"}, // more than the environment has

@@ -128,7 +128,7 @@ func (s *State) LoadAlarm(id InstanceID, now int64) (text string, alarm bool) {
 	return newView(s, now).alarm(id, s.model.instances[id].load)
 }
 
-// SuspendAlarm is LoadAlarm for suspend_thresholds.
+// SuspendAlarm does what LoadAlarm does, for suspend_thresholds.
 func (s *State) SuspendAlarm(id InstanceID, now int64) (text string, alarm bool) {
 	return newView(s, now).alarm(id, s.model.instances[id].suspend)
 }

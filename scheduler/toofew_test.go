@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// TestFreeSlotsAreCounted is from how many slots on no place is looked at.
-func TestFreeSlotsAreCounted(t *testing.T) {
+// TestTooFewCountsFreeSlots checks the number of slots from which on no instance is checked.
+func TestTooFewCountsFreeSlots(t *testing.T) {
 	s := fourHosts(t, "job_load_adjustments NONE", "0.1 0.2 0.3 0.4") // 32 slots
 	s.SetStatus(7, scheduler.DisabledByUser)
 	begin(t, s, 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "3")})
@@ -23,7 +23,7 @@ func TestFreeSlotsAreCounted(t *testing.T) {
 	}
 }
 
-// begin has a job run that does not wait.
+// begin starts a job at once.
 func begin(t *testing.T, s *scheduler.State, id uint32, r *scheduler.Requests) {
 	t.Helper()
 	j := serialJob(t, s.Model(), id, r)
@@ -39,8 +39,9 @@ func begin(t *testing.T, s *scheduler.State, id uint32, r *scheduler.Requests) {
 	}
 }
 
-// TestTooFewSlots is that nothing else comes of a job for whose slots no place is looked at
-// than of others: it waits, says why, gets a reservation, and does no harm to those behind it.
+// TestTooFewSlots checks jobs that request more slots than are free, for which no instance is
+// checked. The results are the same as with a check: such a job stays pending with a reason, gets a
+// reservation, and does not affect later jobs.
 func TestTooFewSlots(t *testing.T) {
 	for _, c := range []struct {
 		name, before string
@@ -68,7 +69,7 @@ func TestTooFewSlots(t *testing.T) {
 	}
 }
 
-// submitAll has jobs wait, as they are in TestTooFewSlots.
+// submitAll submits jobs, described as in TestTooFewSlots.
 func submitAll(t *testing.T, s *scheduler.State, jobs []string) {
 	t.Helper()
 	for i, slots := range jobs {
@@ -95,10 +96,10 @@ func decided(d *scheduler.Decisions) string {
 	return strings.Join(jobs, " ")
 }
 
-// TestSlotsThatComeBackCount is slots that the first job takes away, as it puts its host into
-// load alarm, and that come back with the first job that may reserve. The second job finds
-// three slots, and the fourth one four.
-func TestSlotsThatComeBackCount(t *testing.T) {
+// TestTooFewCountsRestoredSlots has slots that the first job makes unavailable, because it puts its
+// host into load alarm, and that are restored for the first job that may reserve. The second job
+// finds three slots, and the fourth one four.
+func TestTooFewCountsRestoredSlots(t *testing.T) {
 	s := scene{
 		files: map[string]string{
 			"queues/a.q": "qname a.q\nhostlist n1 n2 n3\nslots 1,[n1=3]\nload_thresholds np_load_avg=0.4\npe_list fill\n",
@@ -114,7 +115,7 @@ func TestSlotsThatComeBackCount(t *testing.T) {
 	}
 }
 
-// TestTooFewSlotsAreExplained is that places are looked at to say why a job waits.
+// TestTooFewSlotsAreExplained checks that instances are checked to explain why a job is pending.
 func TestTooFewSlotsAreExplained(t *testing.T) {
 	s := fourHosts(t, "job_load_adjustments NONE", "0.1 0.2 0.3 0.4")
 	j := serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "40")})

@@ -462,7 +462,7 @@ func (m *Master) restoreTrail() error {
 	return nil
 }
 
-// endTrail has all lines on the disk, and removes them from the store.
+// endTrail writes all lines to the disk, and removes them from the store.
 func (m *Master) endTrail() {
 	m.writeTrail()
 	if len(m.trail.kept) == 0 || m.host.Audit.Sync() != nil {

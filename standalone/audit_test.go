@@ -74,7 +74,7 @@ func newAuditedMaster(t *testing.T) *auditedMaster {
 	return a
 }
 
-// types has a user type a command with what an editor makes of texts, and files.
+// types carries out a command of a user. edited is the text that the user's editor returns.
 func (a *auditedMaster) types(user string, edited string, files map[string]string, line ...string) *api.CommandAnswer {
 	a.t.Helper()
 	a.keys++
@@ -497,9 +497,9 @@ func TestNothingChangesWithoutARecord(t *testing.T) {
 	}
 }
 
-// BenchmarkAudit is what a submission costs the daemon without a log and with one, with sixteen of
-// them in a commit. They take turns, so that what else the machine does meets both alike: only the
-// ratio means anything (docs/performance.md).
+// BenchmarkAudit measures the cost of a submission for the daemon without a log and with one, with
+// sixteen submissions in a commit. The two alternate, so that other load of the machine affects
+// both alike: only the ratio means anything (docs/performance.md).
 func BenchmarkAudit(b *testing.B) {
 	type side struct {
 		m     *Master

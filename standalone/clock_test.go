@@ -38,9 +38,9 @@ func (*startsOnly) Jobs() []agent.JobReport                 { return nil }
 func (*startsOnly) Job(job.ID) (r agent.JobReport, ok bool) { return r, false }
 func (*startsOnly) SetTickets([]agent.Tickets)              {}
 
-// TestClock has a job that may start a schedule_interval later, and lets this time pass by the clock of the
-// master.
-func TestClock(t *testing.T) {
+// TestScheduleIntervalByMasterClock submits a job that may start one schedule_interval later, and
+// advances the clock of the master by this time.
+func TestScheduleIntervalByMasterClock(t *testing.T) {
 	noon := time.Date(2030, 1, 2, 12, 0, 0, 0, time.UTC)
 	now := clock.NewManual(noon)
 	cluster, err := qconf.BuiltinOn("node1", 1)

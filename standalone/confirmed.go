@@ -39,7 +39,8 @@ func amendments(list []command.Amendment) (to []api.Amend) {
 // keepingPause is the time between two calls that have the launcher forget submissions of jobs that have left.
 const keepingPause = 10 * time.Minute
 
-// keepSubmissions has the launcher forget the submissions of jobs that have left the cell, until the context ends.
+// keepSubmissions tells the launcher at intervals which jobs are in the cell, so that it forgets
+// the submissions of jobs that have left. It returns when the context ends.
 func (m *Master) keepSubmissions(ctx context.Context) {
 	for {
 		keys := make(chan []string, 1)

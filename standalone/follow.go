@@ -122,7 +122,7 @@ func (m *Master) start(r *run, t *cell.Task) starting {
 	return starting{s, script}
 }
 
-// push has the agent take a start.
+// push queues a start for the agent.
 func (m *Master) push(r *run, s starting) {
 	if err := m.noRoomToStart(r); err != nil {
 		m.orders.add(m, r.key, func(context.Context) error { return err }, func(err error) { m.started(r, err) })

@@ -6,7 +6,7 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// await has a command wait for a scheduling run.
+// await delays the answer to a command until a scheduling run.
 func (b *batch) await(x *answer) {
 	if b.immediates == nil {
 		b.immediates = map[uint32]*answer{}

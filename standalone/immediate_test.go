@@ -19,7 +19,7 @@ func submitted(m *Master) *answer {
 	return x
 }
 
-// committed is what follows a commit that went well or not.
+// committed sends the answers of a batch, with the error of its commit.
 func (b *batch) committed(err error) {
 	answers := b.answers
 	b.answers = nil

@@ -46,7 +46,7 @@ func testMaster(t testing.TB) (m *Master, log *bytes.Buffer) {
 	return m, log
 }
 
-// typed has a manager type something, whose answer comes with the next commit.
+// typed carries out a command of a manager. The answer comes with the next commit.
 func (m *Master) typed(key, name string, args ...string) (x *answer, first bool) {
 	x, first = m.seen.enter(newAnswer(key, time.Now()))
 	if first {

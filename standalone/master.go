@@ -187,7 +187,7 @@ func (m *Master) options() cell.Options {
 	return cell.Options{Zone: time.Local, Managers: managers, Unexplained: true, ScriptsBeside: true}
 }
 
-// Name is "standalone".
+// Name returns "standalone".
 func (m *Master) Name() string { return "standalone" }
 
 // Methods are the calls of users on the socket.
@@ -293,7 +293,7 @@ func (m *Master) further() {
 	}
 }
 
-// schedule is a scheduling run, if one is due.
+// schedule makes a scheduling run, if one is due.
 func (m *Master) schedule() {
 	now := m.clock.Now()
 	if !m.pace.due(m.cell, now) {

@@ -31,7 +31,7 @@ func (p *pace) ran(begin, end time.Time) {
 	p.wanted, p.last, p.next = false, end, end.Add(share*end.Sub(begin))
 }
 
-// postpone has a run wait that is due.
+// postpone delays a run that is due.
 func (p *pace) postpone(now time.Time, d time.Duration) {
 	p.wanted = true
 	if t := now.Add(d); t.After(p.next) {

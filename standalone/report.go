@@ -118,7 +118,7 @@ func (m *Master) report(b *agent.Batch) {
 	}
 }
 
-// reconfigure has the cell take the configuration that the agent has taken.
+// reconfigure passes the configuration that the agent uses to the cell.
 func (m *Master) reconfigure() {
 	before := m.cell.Cluster().Global().JSVURL
 	defer func() {
@@ -182,7 +182,7 @@ func (m *Master) loaded(host string) {
 	m.follow(a.Actions)
 }
 
-// service has the queue instances of this host in error state while it takes no jobs.
+// service puts the queue instances of this host into the error state while the host takes no jobs.
 func (m *Master) service(s *agent.ServiceReport) {
 	a, err := m.cell.HostService(m.now(), m.host.Name, s.Draining)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/cell/command"
 )
 
-// verify has the site's verifier (sge_conf(5), jsv_url) check jobs in the background, and then
+// verify checks jobs with the site's verifier (sge_conf(5), jsv_url) in the background, and then
 // continues with the command. The jobs of one user are verified one at a time, so that slow checks
 // do not block other users.
 func (m *Master) verify(jobs []command.Judge, in *command.Input, next func()) {

@@ -56,7 +56,7 @@ func newEnvironment(lists ...[]string) *environment {
 //go:noinline
 func (e *environment) set(name, value string) int { return e.put(name, name+"="+value) }
 
-// put is like set, with the variable as NAME=value.
+// put sets a variable, as set does, given as NAME=value.
 func (e *environment) put(name, variable string) int {
 	i, ok := e.at[name]
 	if !ok {

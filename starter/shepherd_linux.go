@@ -368,7 +368,7 @@ func (s *Shepherd) fail(code job.Failed, text string) {
 	s.failBy(unix.Geteuid(), unix.Getpid(), code, text)
 }
 
-// failBy is like fail, for a record of another process with its effective user ID.
+// failBy does what fail does, for a record of another process with its effective user ID.
 func (s *Shepherd) failBy(euid, pid int, code job.Failed, text string) {
 	s.trace("failed " + itoa(int(code)) + ": " + text)
 	if s.failed == 0 {

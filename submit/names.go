@@ -27,8 +27,8 @@ const (
 // checkName checks a job_name or account_name of sge_types(5).
 func checkName(s string) error { return checkCharacters(s, notInName) }
 
-// checkJobName is checkName, and also refuses a leading digit, with which other commands would read
-// the name as a job number.
+// checkJobName does what checkName does, and also refuses a leading digit, with which other
+// commands would read the name as a job number.
 func checkJobName(s string) error {
 	if s != "" && s[0] >= '0' && s[0] <= '9' {
 		return errors.New("the name " + strconv.Quote(s) + " begins with a digit")

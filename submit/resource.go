@@ -84,8 +84,8 @@ func addResource(list *ordered[resourceKey, ResourceRequest], r ResourceRequest)
 	list.set(key, r)
 }
 
-// limitNamed is job.ResourceNamed for the limits that a job can request. A job cannot request the
-// limits of execd_params (descriptors, maxproc, memorylocked, locks).
+// limitNamed does what job.ResourceNamed does, for the limits that a job can request. A job cannot
+// request the limits of execd_params (descriptors, maxproc, memorylocked, locks).
 func limitNamed(name string) (r job.Resource, hard, ok bool) {
 	r, hard, ok = job.ResourceNamed(name)
 	switch r {

@@ -137,8 +137,8 @@ func RemoveEmpty(p *group.Paths) bool {
 	return err == nil || errors.Is(err, unix.ENOENT)
 }
 
-// RemovePaths is like Remove, for a group of which only the paths are known, because the process
-// that created it has exited.
+// RemovePaths does what Remove does, for a group of which only the paths are known, because the
+// process that created it has exited.
 func RemovePaths(p *group.Paths, patience time.Duration) error {
 	if RemoveEmpty(p) {
 		return nil

@@ -73,7 +73,7 @@ func payload(job string) {
 	}
 }
 
-// forkBomb has all its processes fork until the kernel refuses, and keep trying.
+// forkBomb forks in all its processes until the kernel refuses, and keeps trying.
 //
 //go:norace
 func forkBomb() {

@@ -166,7 +166,7 @@ func (p *Paths) memoryLimit(swap bool) (string, uint64) {
 	return "", 0
 }
 
-// optional is like number, and returns 0 if the file is missing.
+// optional does what number does, but returns 0 if the file is missing.
 func (g *Group) optional(f File) (uint64, error) {
 	if !g.has(f) {
 		return 0, nil

@@ -99,8 +99,8 @@ func (t Topology) CPUs(pairs []Pair) CPUSet {
 // unknown, and memory should not be restricted.
 func (t Topology) Mems(pairs []Pair) CPUSet { return t.MemsOf(t.CPUs(pairs)) }
 
-// MemsOf is like Mems, for processors, which need not be whole cores. It ignores unusable
-// processors.
+// MemsOf returns the memory nodes of processors, which need not be whole cores; see Mems. It
+// ignores unusable processors.
 func (t Topology) MemsOf(cpus CPUSet) CPUSet {
 	var mems, known CPUSet
 	for _, n := range t.Nodes {

@@ -185,7 +185,8 @@ func (s *Sensor) Stop() { s.stopOnce.Do(func() { close(s.stop) }) }
 // killed.
 func (s *Sensor) Done() <-chan struct{} { return s.done }
 
-// run is the goroutine of the sensor.
+// run starts the program of the sensor, and starts it again when it ends. It runs in the sensor's
+// own goroutine, until the sensor is closed.
 func (s *Sensor) run() {
 	defer s.release()
 	defer close(s.done)

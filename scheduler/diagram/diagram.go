@@ -145,8 +145,8 @@ func (d *Diagram) Max(from, until int64) value.Amount {
 	return most
 }
 
-// MaxSince is Max, and since when it is so: any period that is as long, begins earlier, and not
-// before since, has the same.
+// MaxSince returns the result of Max, and a time since: any period that is as long, begins earlier,
+// and not before since, has the same maximum.
 func (d *Diagram) MaxSince(from, until int64) (most value.Amount, since int64) {
 	i := d.covering(from)
 	if i >= 0 {

@@ -53,7 +53,7 @@ func (c *cluster) book(job int, state string, at, duration int64, resource strin
 	c.lines = append(c.lines, fmt.Sprintf("%d:1:%s:%d:%d:%s%s:%.6f", job, state, at, duration, object[0], object[1], amount))
 }
 
-// free is how many slots of an instance a job can have.
+// free returns the number of slots of an instance that a job can have.
 func (c *cluster) free(instance string, at, duration int64) int {
 	return int(c.diagrams[instance].Max(at, End(at, duration)).Left(capacities[instance]))
 }

@@ -85,8 +85,8 @@ func closed(high, low, limit int) int {
 	return max(low, limit)
 }
 
-// ResourceContribution is rrcontr of sge_priority(5): the sum of urgency x amount x slots over the
-// requests, and of the urgency alone for requests of a text type. slots is the result of
+// ResourceContribution returns rrcontr of sge_priority(5): the sum of urgency x amount x slots over
+// the requests, and of the urgency alone for requests of a text type. slots is the result of
 // AssumedSlots.
 func ResourceContribution(requests []Request, slots int) float64 {
 	var sum float64
@@ -100,15 +100,15 @@ func ResourceContribution(requests []Request, slots int) float64 {
 	return sum
 }
 
-// WaitingTimeContribution is wtcontr of sge_priority(5): the seconds since the submission, weighted
-// by weight_waiting_time of sched_conf(5). It continues to grow while the job runs.
+// WaitingTimeContribution returns wtcontr of sge_priority(5): the seconds since the submission,
+// weighted by weight_waiting_time of sched_conf(5). It continues to grow while the job runs.
 func WaitingTimeContribution(weight float64, submitted, now int64) float64 {
 	return weight * float64(now-submitted)
 }
 
-// DeadlineContribution is dlcontr of sge_priority(5): weight_deadline of sched_conf(5) divided by
-// the seconds until the deadline (qsub(1), -dl), at least 1: from a second before the deadline the
-// contribution is the weight itself. deadline 0 means none.
+// DeadlineContribution returns dlcontr of sge_priority(5): weight_deadline of sched_conf(5) divided
+// by the seconds until the deadline (qsub(1), -dl), at least 1: from a second before the deadline
+// the contribution is the weight itself. deadline 0 means none.
 //
 // The permission for a deadline (sge_intro(1), the user set deadlineusers) is checked at the
 // submission; a user who has left the set since keeps the deadline.

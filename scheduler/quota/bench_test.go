@@ -35,7 +35,7 @@ var benchmarks = map[string]string{
 
 func valuesOfBench(host int32, _ string) (float64, bool) { return float64(host%64 + 64), true }
 
-// BenchmarkCheck is a check at a place where something is used.
+// BenchmarkCheck measures a check at a place with usage.
 func BenchmarkCheck(b *testing.B) {
 	for what, rules := range benchmarks {
 		b.Run(what, func(b *testing.B) {

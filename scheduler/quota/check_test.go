@@ -472,7 +472,7 @@ func TestRequestsAreOfTheComplexesType(t *testing.T) {
 	}
 }
 
-// sortedOut is what a failure sorts out, of two queues and three hosts.
+// sortedOut returns the queues and hosts that a failure sorts out, of two queues and three hosts.
 func sortedOut(f *Failure, queue, host int32) string {
 	queues, hosts := make([]bool, 2), make([]bool, 3)
 	var all []string

@@ -174,7 +174,7 @@ type Failure struct {
 	place     Counter
 }
 
-// key is that of a candidate at a place: the counter of its first limit.
+// key returns the counter of a candidate's first limit at a place.
 func (d *Demand) key(candidate, queue, host int32) Counter {
 	c := &d.applicable.candidates[candidate]
 	return Counter(c.counter<<placeBits) | Counter(d.applicable.sets.place(c.rule, queue, host))

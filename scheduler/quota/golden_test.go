@@ -253,7 +253,7 @@ func (c *recorded) qquota(u *Usage, s Selection) string {
 	return b.String()
 }
 
-// table is what qquota printed, without its header.
+// table returns the output of qquota without its header.
 func table(text string) string {
 	lines := strings.SplitAfterN(text, "\n", 3)
 	return lines[2]

@@ -90,7 +90,8 @@ func (n *naive) each(c Consumer, queue, host string, f func(name, key string, r 
 	}
 }
 
-// amount is what a job uses of a complex, and ok false if the limit is no concern.
+// amount returns the amount of a complex that a job uses. ok is false if the limit does not apply
+// to the job.
 func (j *naiveJob) amount(x qconf.Complex) (amount float64, ok bool) {
 	amount, ok = j.requests[x.Name]
 	switch {
@@ -104,7 +105,7 @@ func (j *naiveJob) amount(x qconf.Complex) (amount float64, ok bool) {
 	return 0, false
 }
 
-// left is how many slots of a job fit, and the reason if none does.
+// left returns the number of slots of a job that fit, and the reason if none does.
 func (n *naive) left(j *naiveJob, queue, host string) (slots float64, reason string) {
 	slots = math.Inf(1)
 	n.each(j.Consumer, queue, host, func(name, key string, r *qconf.QuotaRule) {

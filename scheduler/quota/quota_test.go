@@ -81,7 +81,7 @@ func newSite(t testing.TB, rules string) *site {
 	return &site{Sets: s, t: t, complexes: c.Complexes}
 }
 
-// demand is that of a job with requests like "lic=2,os=lx".
+// demand returns the demand of a job with requests like "lic=2,os=lx".
 func (s *site) demand(c Consumer, requests string) *Demand {
 	s.t.Helper()
 	all := map[string]value.Request{}

@@ -39,7 +39,7 @@ func match(pattern, name string) bool {
 	return pattern == name || isPattern(pattern) && expression.CompilePattern(false, pattern).Match(name)
 }
 
-// matchHost is match for the names of hosts and host groups.
+// matchHost does what match does, for the names of hosts and host groups.
 func matchHost(names expression.HostNames, pattern, name string) bool {
 	if isPattern(pattern) {
 		return expression.CompilePattern(true, pattern).Match(name)
@@ -75,7 +75,8 @@ func admitsName(f qconf.QuotaFilter, option string) bool {
 		func(item string) bool { return match(item, option) || match(option, item) })
 }
 
-// user is the same for users. A user set is excluded if the filter excludes one of its members.
+// user reports whether a filter selects a user for an option. A user set is excluded if the filter
+// excludes one of its members.
 func (s *selector) user(f qconf.QuotaFilter, option string) bool {
 	switch {
 	case strings.HasPrefix(option, "@"):

@@ -47,8 +47,8 @@ func (f *Failure) SortOut(queue, host int32, queues, hosts []bool) (everywhere b
 	return false
 }
 
-// sortOutAll is SortOut for a rule for all places. Earlier rules count regardless of their jobs,
-// unless this rule names parallel environments.
+// sortOutAll does what SortOut does, for a rule for all places. Earlier rules count regardless of
+// their jobs, unless this rule names parallel environments.
 func (r *rule) sortOutAll(c Consumer, before []*rule, queues, hosts []bool) (everywhere bool) {
 	byQueue := slices.ContainsFunc(before, func(b *rule) bool { return !isGlobal(b.source.Queues) })
 	byHost := slices.ContainsFunc(before, func(b *rule) bool { return !isGlobal(b.source.Hosts) })

@@ -99,8 +99,8 @@ type Grant struct {
 // exceeded. If a grant is invalid, or a sum is too large, it returns an error and changes nothing.
 func (u *Usage) Debit(d *Demand, grants []Grant) error { return u.book(d, grants, 1, false) }
 
-// DebitSlaves is Debit for slots of a job whose master task is elsewhere: it does not debit amounts
-// that the job takes once.
+// DebitSlaves debits slots of a job whose master task is elsewhere, as Debit does, but without the
+// amounts that the job takes once.
 func (u *Usage) DebitSlaves(d *Demand, grants []Grant) error { return u.book(d, grants, 1, true) }
 
 // Credit undoes a Debit with the same arguments. If it detects that there was no such Debit, it

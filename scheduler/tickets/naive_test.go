@@ -177,7 +177,7 @@ func (v *naive) override(t *tickets.Task) float64 {
 	return (part(0, t.User.Index()) + t.OverrideTickets) + (part(1, t.Project.Index()) + part(2, t.Department.Index()))
 }
 
-// category is what tasks have in common that a policy cannot tell apart.
+// category returns a key that is equal for tasks that a policy cannot tell apart.
 func (v *naive) category(t *tickets.Task, own float64, of func(tickets.Entity) float64) (key [4]float64) {
 	for k, i := range v.objects(t) {
 		if key[k] = -1; of(v.entity(k, i)) > 0 {

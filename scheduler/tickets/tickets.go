@@ -169,8 +169,8 @@ func (in *Input) calculate() *Result {
 	return calculate(in, active)
 }
 
-// calculateMixed is Calculate for an input in which running and pending tasks are mixed: it sorts
-// running tasks before pending ones.
+// calculateMixed calculates the tickets for an input in which running and pending tasks are mixed:
+// it sorts running tasks before pending ones.
 func calculateMixed(in *Input) *Result {
 	sorted, from := *in, make([]int, 0, len(in.Tasks))
 	active := 0
@@ -197,7 +197,8 @@ func calculateMixed(in *Input) *Result {
 	return result
 }
 
-// calculate is Calculate for an input whose first active tasks, and no others, are running.
+// calculate calculates the tickets for an input whose first active tasks, and no others, are
+// running.
 func calculate(in *Input, active int) *Result {
 	c := &calculation{
 		Input: in, Result: &Result{Tasks: make([]Tickets, len(in.Tasks))}, hier: make([]float64, len(in.Tasks)),

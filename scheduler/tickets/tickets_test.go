@@ -353,9 +353,10 @@ func BenchmarkCalculate(b *testing.B) {
 	}
 }
 
-// TestOrderOfChanges is which of several jobs with the same shares comes first: in a policy
-// of the hierarchy the one with the smallest number, else the one that was changed first.
-func TestOrderOfChanges(t *testing.T) {
+// TestOrderOfJobsWithEqualShares checks which of several jobs with the same shares comes first: in
+// a policy of the hierarchy the one with the smallest number, otherwise the one that was changed
+// first.
+func TestOrderOfJobsWithEqualShares(t *testing.T) {
 	for hierarchy, want := range map[string][2]string{
 		"": {"2 3 1", "2 3 1"}, "S": {"2 3 1", "2 3 1"}, "F": {"1 2 3", "2 3 1"}, "O": {"2 3 1", "1 2 3"}, "OF": {"1 2 3", "1 2 3"},
 	} {

@@ -53,8 +53,8 @@ func (a Amount) Plus(b Amount) (Amount, error) {
 	return sum, nil
 }
 
-// Compare is negative if a is less than b, positive if it is more, and 0 if they are
-// equal.
+// Compare returns a negative number if a is less than b, a positive number if it is more, and 0 if
+// they are equal.
 func (a Amount) Compare(b Amount) int {
 	// The high part is the rounded sum, so it has the same order.
 	return cmp.Or(cmp.Compare(a.high, b.high), cmp.Compare(a.low, b.low))

@@ -65,7 +65,7 @@ func (v Value) String() string {
 	return s
 }
 
-// appendFixed is C's %.*f, but prints no sign before zero.
+// appendFixed appends v as C's %.*f writes it, but without a sign before zero.
 func appendFixed(dst []byte, v float64, decimals int) []byte {
 	begin := len(dst)
 	dst = strconv.AppendFloat(dst, v, 'f', decimals, 64)

@@ -246,7 +246,7 @@ func Dial(socket string, retry time.Duration, lost func(error)) (*Client, error)
 // Agent returns the client for the agent in the same process.
 func (c *Client) Agent() *agentapi.Client { return c.agent }
 
-// Command has a command line carried out.
+// Command makes the daemon carry out a command line.
 func (c *Client) Command(ctx context.Context, q *CommandRequest) (*CommandAnswer, error) {
 	a := &CommandAnswer{}
 	if err := c.call(ctx, PathCommand, q, a); err != nil {

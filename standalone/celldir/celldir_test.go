@@ -34,8 +34,9 @@ func makeDir(t *testing.T) string {
 	return dir
 }
 
-// TestSettings has shells read the settings, twice, and compares what they are then.
-func TestSettings(t *testing.T) {
+// TestShellsReadSettingsTwice makes shells read the settings file twice, and compares the
+// variables.
+func TestShellsReadSettingsTwice(t *testing.T) {
 	dir := makeDir(t)
 	bin := dir + "/bin/lx-amd64"
 	want := strings.Join([]string{dir, "default", "lx-amd64", filepath.Join(filepath.Dir(dir), odd, "sock"), bin + ":/usr/bin:/bin"}, "\n") + "\n"

@@ -358,7 +358,7 @@ func TestBegunTogether(t *testing.T) {
 	}
 }
 
-// first is what a process says first.
+// first returns the first line of a process: a number or an error.
 func (c *child) first(t *testing.T) (n int, err string) {
 	t.Helper()
 	if !c.lines.Scan() {

@@ -33,7 +33,7 @@ func (s *Store) touch(size int) {
 	}
 }
 
-// untouched is for a file that is closed.
+// untouched stops the timer of a store that is being closed.
 func (s *Store) untouched() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

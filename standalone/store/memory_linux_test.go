@@ -46,7 +46,7 @@ func TestMemoryIsLetGo(t *testing.T) {
 	}
 }
 
-// resident is what is in memory where a file is mapped, in bytes (proc_pid_smaps(5)).
+// resident returns the resident memory of the mapping of a file, in bytes (proc_pid_smaps(5)).
 func resident(t *testing.T, path string) (bytes int) {
 	text, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {

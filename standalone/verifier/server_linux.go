@@ -56,8 +56,8 @@ func NewServer(log Log) *Server {
 	return &Server{log: log, slots: make(chan struct{}, mostServers)}
 }
 
-// Verify has the verifier of a jsv_url (sge_types(5)) check a job. patience is the timeout for each
-// answer. The error is a *RejectedError, or describes the fault of the verifier.
+// Verify checks a job with the verifier of a jsv_url (sge_types(5)). patience is the timeout for
+// each answer. The error is a *RejectedError, or describes the fault of the verifier.
 func (s *Server) Verify(ctx context.Context, url string, patience time.Duration, parameters []submit.Parameter, environment []submit.Variable) ([]submit.Correction, error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -180,7 +180,7 @@ func (s *Server) Close() {
 	s.ended.Wait()
 }
 
-// environment is that of a verifier of a site.
+// environment returns the environment of a site's verifier.
 func environment(id program.Identity) []string {
 	list := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SHELL=/bin/sh",

@@ -52,7 +52,7 @@ func server(t *testing.T, log Log) *Server {
 
 func quiet(_, _ string) {}
 
-// number is that of the process which verifies a job.
+// number returns the process ID of the verifier that checks a job.
 func number(t *testing.T, s *Server, url, name string) string {
 	t.Helper()
 	_, err := s.Verify(t.Context(), url, time.Minute, named(name), nil)

@@ -72,8 +72,9 @@ type RejectedError struct{ text string }
 // Error returns the reason.
 func (r *RejectedError) Error() string { return r.text }
 
-// Run has a program verify a job. patience is the timeout for each of its answers. The error is a
-// *RejectedError, or describes the fault of the program; do not submit the job in either case.
+// Run checks a job with a verifier program. patience is the timeout for each of its answers. The
+// error is a *RejectedError, or describes the fault of the program; do not submit the job in either
+// case.
 func Run(ctx context.Context, path string, parameters []submit.Parameter, environment []submit.Variable, log Log, patience time.Duration) ([]submit.Correction, error) {
 	c, err := talkTo(path, whom{}, log, patience)
 	if err != nil {

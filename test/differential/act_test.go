@@ -198,7 +198,7 @@ func (d *driver) childIsGone(job int) error {
 	return nil
 }
 
-// childStays is childIsGone for a child that is known to survive, and must be killed.
+// childStays does what childIsGone does, for a child that is known to survive, and kills it.
 func (d *driver) childStays(job int) error {
 	if err := d.childIsGone(job); err != nil {
 		return err

@@ -122,9 +122,10 @@ esac
 `,
 }
 
-// rerun is for a job that asks to run again once, and prints READY and AWAIT before it does. The
-// job is held until sge_execd has removed the first run: sge_execd ignores an order to start a job
-// that it still knows, and the master then waits for more than a minute before it gives up.
+// rerun returns the case of a job that asks to run again once, and prints READY and AWAIT before it
+// does. The job is held until sge_execd has removed the first run: sge_execd ignores an order to
+// start a job that it still knows, and the master then waits for more than a minute before it gives
+// up.
 func rerun(c jobCase) jobCase {
 	c.ends = 2
 	if c.phase == phaseMain {

@@ -230,8 +230,8 @@ func general(s string) string {
 	return s
 }
 
-// generalField is general for the name of a field. In reports of the probe, numbers are positions
-// in a list.
+// generalField does what general does, for the name of a field. In reports of the probe, numbers
+// are positions in a list.
 func generalField(field string) string {
 	if strings.HasPrefix(field, "seen/") {
 		return field

@@ -37,7 +37,7 @@ func (c *Cell) StartAgent(env ...string) error {
 // LaunchAgent starts the agent without waiting.
 func (c *Cell) LaunchAgent(env ...string) error { return c.LaunchAgentWith(nil, env...) }
 
-// LaunchAgentWith is LaunchAgent with additional options.
+// LaunchAgentWith does what LaunchAgent does, with additional options.
 func (c *Cell) LaunchAgentWith(options []string, env ...string) error {
 	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
 		return err

@@ -17,11 +17,11 @@ import (
 // nasty holds arguments of all kinds.
 var nasty = []string{"plain", "two words", "", "new\nline", `q'u"o\te`, "$HOME `id` *", "\xff\xfe\x01", "-s", "job_owner=root", "a=b\nprolog=/bin/id"}
 
-// TestInvocation is the table of who executes what: shell_start_mode, kind of
-// job, and starter_method, for a shell that is a login shell and one that is
-// not. The words stand for: SH the shell, SCR the script, CMD the command, ST
-// the starter method, and INT the interpreter that the script names; a small
-// letter first is for the base name, with a dash in front for a login shell.
+// TestInvocation checks which program is executed with which arguments: for each shell_start_mode,
+// kind of job, and starter_method, for a shell that is a login shell and one that is not. The words
+// stand for: SH the shell, SCR the script, CMD the command, ST the starter method, and INT the
+// interpreter that the script names; a small letter first is for the base name, with a dash in
+// front for a login shell.
 func TestInvocation(t *testing.T) {
 	type want struct {
 		exe  string

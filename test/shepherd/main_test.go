@@ -222,8 +222,8 @@ func everyMode(t *testing.T, test func(t *testing.T, m mode)) {
 	}
 }
 
-// owner is whose jobs the tests run: alice, or where there is no alice, the user
-// who runs the tests.
+// owner returns the user whose jobs the tests run: alice, or if there is no alice, the user who
+// runs the tests.
 func owner() (name string, uid, gid int) {
 	if private {
 		return "alice", alice, alice

@@ -150,7 +150,8 @@ func TestMethodsDoNotPileUp(t *testing.T) {
 	j.expect(0)
 }
 
-// TestMethodOutlivesTheJob is waited for, within bounds.
+// TestMethodOutlivesTheJob checks that the supervisor waits, within bounds, for a method that runs
+// longer than the job.
 func TestMethodOutlivesTheJob(t *testing.T) {
 	t.Run("a method that ends", func(t *testing.T) {
 		t.Parallel()

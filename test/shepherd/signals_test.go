@@ -192,8 +192,8 @@ func TestEveryProcessHearsOnce(t *testing.T) {
 	})
 }
 
-// TestHandlersAreLeftAlone has a job start a program in answer to a signal: the
-// program came after the signal and must not be sent it as well.
+// TestHandlersAreLeftAlone runs a job that starts a program in answer to a signal. The program
+// started after the signal and must not receive it as well.
 func TestHandlersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), "")
@@ -210,8 +210,8 @@ func TestHandlersAreLeftAlone(t *testing.T) {
 	j.wait()
 }
 
-// TestWithoutAddGroupKill is ENABLE_ADDGRP_KILL=false: signals and the end are
-// for the process group only.
+// TestWithoutAddGroupKill sets ENABLE_ADDGRP_KILL=false: signals and the end of the job affect the
+// process group only.
 func TestWithoutAddGroupKill(t *testing.T) {
 	everyMode(t, func(t *testing.T, m mode) {
 		j := count(t, m)

@@ -237,8 +237,8 @@ func (j *testJob) readOnly(name string) string {
 
 func (j *testJob) loop() { j.check(os.Symlink("loop", j.top+"/loop")) }
 
-// TestOutputIsOpenedAsTheOwner has a root@ prolog fail on what only root may
-// write to, and leaves it alone.
+// TestOutputIsOpenedAsTheOwner checks that the output of a root@ prolog fails for a file that only
+// root may write, and that the file stays unchanged.
 func TestOutputIsOpenedAsTheOwner(t *testing.T) {
 	needRoot(t)
 	for name, plant := range map[string]func(j *testJob, target string){

@@ -31,7 +31,7 @@ func buildExecd(t *testing.T) string {
 	return path
 }
 
-// simulate has the program replay the case in dir.
+// simulate runs execd simulate for the case in dir.
 func simulate(ctx context.Context, execd, dir, out string) error {
 	const patience = time.Minute
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -61,7 +61,7 @@ func (s *system) as(run func(string) (string, error), script string) string {
 	return out
 }
 
-// ours is execd standalone.
+// ours returns the system of execd standalone.
 func ours(b *testing.B) *system {
 	m := newMachine(b, 512)
 	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nmax_aj_tasks 100000\n")

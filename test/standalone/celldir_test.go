@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCellDirectory has a job and a JSV use the files that Grid Engine's scripts use, and an
-// administrator set default options where Grid Engine has them.
+// TestCellDirectory runs a job and a JSV that use the files that Grid Engine's scripts use, and
+// sets default options where an administrator of Grid Engine sets them.
 func TestCellDirectory(t *testing.T) {
 	t.Setenv("SGE_ROOT", "") // the site has no Grid Engine
 	m := newMachine(t, 1)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCompletion has the daemon complete names and job numbers.
+// TestCompletion checks that the daemon completes names and job numbers.
 func TestCompletion(t *testing.T) {
 	m, u := newcomer(t)
 	m.start()

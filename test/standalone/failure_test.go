@@ -17,8 +17,9 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestFullDisk has the disk of the queue full for a while: what cannot be kept is refused,
-// jobs go on, what has ended meanwhile is in the accounting, and all works again by itself.
+// TestFullDisk fills the disk of the queue for a while. The daemon refuses changes that it cannot
+// save, and jobs keep running. Afterwards the accounting has the jobs that finished meanwhile, and
+// all commands work again without a restart.
 func TestFullDisk(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	spool := t.TempDir()

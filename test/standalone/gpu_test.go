@@ -42,8 +42,8 @@ func seen(text string) []string {
 	return list
 }
 
-// TestGPU has a daemon offer the GPUs that it finds: a job gets as many as it asks for, finds them
-// in its environment, in its prolog, and opens no others.
+// TestGPU starts a daemon that offers the GPUs that it finds: a job gets as many as it requests,
+// finds them in its environment and in its prolog, and cannot open others.
 func TestGPU(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	testenv.Require(t, testenv.Cgroup)

@@ -21,9 +21,9 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestManyWait has one user wait for the ends of 200 jobs at the same time: each is told, and
-// neither that user nor another one is kept from other commands meanwhile.
-func TestManyWait(t *testing.T) {
+// TestManyClientsWaitForJobs waits as one user for the ends of 200 jobs at the same time: each
+// client gets the result, and meanwhile other commands work for that user and for others.
+func TestManyClientsWaitForJobs(t *testing.T) {
 	const jobs = 200
 	m := newMachine(t, 20)
 	m.start()
@@ -134,8 +134,8 @@ func hostile(what, socket string) {
 	os.Exit(0)
 }
 
-// TestHostileUser has one user do what somebody may try. Another one submits meanwhile, and
-// the memory of the daemon stays within bounds.
+// TestHostileUser runs attacks as one user. Meanwhile another user submits jobs, and the memory of
+// the daemon stays within bounds.
 func TestHostileUser(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	m := newMachine(t, 2)
@@ -185,7 +185,7 @@ func TestHostileUser(t *testing.T) {
 	}
 }
 
-// attack has a user be hostile, until the function that it returns is called.
+// attack runs an attack as a user, until the function that it returns is called.
 func (m *machine) attack(t *testing.T, u *user.User, program, what string) func() {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program)

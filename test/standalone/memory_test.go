@@ -12,9 +12,9 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestMemoryPool has two users run eight jobs at once that take memory without end, four with a
-// request and four without one: each is ended at what it has booked, the pool is enough for
-// all of them, and a job with memory that it has booked lives on beside them.
+// TestMemoryPool runs eight jobs of two users at once that take memory without end, four with a
+// request and four without one. Each is ended at the amount that it has booked, the pool suffices
+// for all of them, and a job that stays within its booking keeps running.
 func TestMemoryPool(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	testenv.Require(t, testenv.Cgroup)

@@ -62,9 +62,9 @@ func (m *machine) says(text, pattern string) {
 	}
 }
 
-// TestRoomOfAUser has a user submit whatever fits: others can still submit, and what is
-// refused is refused with the numbers.
-func TestRoomOfAUser(t *testing.T) {
+// TestSpoolLimitPerUser submits jobs as one user until no more fit: other users can still submit,
+// and the refusals contain the numbers.
+func TestSpoolLimitPerUser(t *testing.T) {
 	m := newMachine(t, 1)
 	m.args = []string{"--spool", m.disk(200)}
 	m.start()
@@ -89,9 +89,9 @@ func TestRoomOfAUser(t *testing.T) {
 	}
 }
 
-// TestFilesAndMemoryOfAUser has a user submit until inodes, or the memory for requests, are used
-// up: others can still submit.
-func TestFilesAndMemoryOfAUser(t *testing.T) {
+// TestInodeAndMemoryLimitPerUser submits jobs as one user until the inodes, or the memory for
+// requests, are used up: other users can still submit.
+func TestInodeAndMemoryLimitPerUser(t *testing.T) {
 	m := newMachine(t, 1)
 	m.args = []string{"--spool", m.disk(200, "nr_inodes=300"), "--spool-reserve", "none", "--memory-per-user", "100K"}
 	m.start()
@@ -114,8 +114,8 @@ func TestFilesAndMemoryOfAUser(t *testing.T) {
 	}
 }
 
-// TestReserve has new jobs leave something of the disk for all else.
-func TestReserve(t *testing.T) {
+// TestNewJobsLeaveSpoolReserve checks that new jobs leave --spool-reserve of the disk free.
+func TestNewJobsLeaveSpoolReserve(t *testing.T) {
 	m := newMachine(t, 1)
 	m.args = []string{"--spool", m.disk(40), "--spool-per-user", "none", "--spool-reserve", "50%"}
 	m.start()
@@ -181,9 +181,9 @@ func TestFullDiskAndRestart(t *testing.T) {
 	}
 }
 
-// TestReserveIsNotAltered has a user alter a job where nothing is left but what is reserved: each
-// alteration would take some of it for the audit log. The job can still be deleted.
-func TestReserveIsNotAltered(t *testing.T) {
+// TestQalterDoesNotUseSpoolReserve alters a job when only the reserve of the disk is left: each
+// change would take some of it for the audit log. The job can still be deleted.
+func TestQalterDoesNotUseSpoolReserve(t *testing.T) {
 	m := newMachine(t, 1)
 	spool := m.disk(40)
 	m.args = []string{"--spool", spool, "--spool-per-user", "none", "--spool-reserve", "50%"}
@@ -216,9 +216,9 @@ func TestReserveIsNotAltered(t *testing.T) {
 	}
 }
 
-// TestRunningJobsOnAFullDisk has a running job try to fill the disk through its own script, which is
-// in the spool directory. On a disk that is full its owner can end it.
-func TestRunningJobsOnAFullDisk(t *testing.T) {
+// TestRunningJobCannotFillSpoolDirectory runs a job that tries to fill the disk through its own
+// script, which is in the spool directory. When the disk is full, the owner can end the job.
+func TestRunningJobCannotFillSpoolDirectory(t *testing.T) {
 	m := newMachine(t, 1)
 	spool := m.disk(64)
 	m.args = []string{"--spool", spool}
@@ -243,9 +243,9 @@ exec sleep 1000
 	m.until("the job has ended", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
 
-// TestRoomOfRunningTasks has an array job with a large environment run: each task that runs has it in
-// the spool directory once more.
-func TestRoomOfRunningTasks(t *testing.T) {
+// TestSpoolLimitCountsRunningTasks runs an array job with a large environment: the spool directory
+// has another copy for each running task.
+func TestSpoolLimitCountsRunningTasks(t *testing.T) {
 	m := newMachine(t, 20)
 	spool := m.disk(64)
 	m.args = []string{"--spool", spool}
@@ -290,9 +290,9 @@ func TestRoomOfRunningTasks(t *testing.T) {
 	m.until("all have ended", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
 
-// TestSmallFullDisk has a file system so small that the store sets less aside than usual, and that is
-// filled to the last byte: jobs can still be deleted.
-func TestSmallFullDisk(t *testing.T) {
+// TestQdelOnSmallFullDisk fills to the last byte a file system that is so small that the store sets
+// less space aside than usual: jobs can still be deleted.
+func TestQdelOnSmallFullDisk(t *testing.T) {
 	m := newMachine(t, 1)
 	spool := m.disk(6)
 	m.args = []string{"--spool", spool, "--spool-per-user", "none", "--spool-reserve", "none"}

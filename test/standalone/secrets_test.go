@@ -16,9 +16,9 @@ import (
 // arguments, and other parts of a command line.
 const secret = "hunter2"
 
-// TestSecrets has a user submit jobs with secrets in every place that may have one. Another user
-// looks for them with every command, in every file and at every process of ours; the owner, a
-// manager and root see them.
+// TestSecrets submits jobs with secrets in every place that may have one. Another user looks for
+// them with every command, in every file and at every process of the project; the owner, a manager
+// and root see them.
 func TestSecrets(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	m := newMachine(t, 3)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestLoadSensor has qconf name a load sensor, and later none: it is used, and ended, without
-// the daemon being told.
-func TestLoadSensor(t *testing.T) {
+// TestLoadSensorByQconf names a load sensor with qconf, and later none: the daemon starts and ends
+// the sensor without a reload.
+func TestLoadSensorByQconf(t *testing.T) {
 	m := newMachine(t, 1)
 	m.args = []string{"--conf", ""} // what is built in, and changed by qconf alone
 	m.start()

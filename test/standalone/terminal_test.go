@@ -13,10 +13,10 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestHostileTexts has a user put orders to a terminal, and lines of their own, wherever text can
-// come from: options, names of files, what a load sensor, a verifier and a prolog say, the
-// configuration, and a foreign accounting file. Another user and root then type every command that
-// prints: no order and no forged line is in any output, nor in the log.
+// TestHostileTexts puts terminal control sequences and forged lines into every text that a user can
+// set: options, names of files, the output of a load sensor, a verifier and a prolog, the
+// configuration, and a foreign accounting file. Another user and root then run every command that
+// prints: no output and no log line contains a control sequence or a forged line.
 func TestHostileTexts(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	m := newMachine(t, 2)

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestTenUsers has ten users at once, none of whom can do anything to the jobs of another.
+// TestTenUsers runs jobs of ten users at once. No user can change the jobs of another.
 func TestTenUsers(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	m := newMachine(t, 4)

@@ -128,7 +128,7 @@ var machines = map[string]machine{
 		soak:    true,
 		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: patience},
 		steps: []step{
-			{pkg: "packaging", programs: true, run: "^TestUnits$"},
+			{pkg: "packaging", programs: true, run: "^TestSystemdStartsBatchSystemUnits$"},
 		},
 	},
 	// What may upset a machine while jobs run: its clock, its users.

@@ -132,7 +132,7 @@ func Read(fsys fs.FS) (*Case, error) {
 	return c, nil
 }
 
-// File is another file of the case.
+// File returns the contents of another file of the case.
 func (c *Case) File(name ...string) (string, error) {
 	b, err := fs.ReadFile(c.fsys, path.Join(name...))
 	return string(b), err

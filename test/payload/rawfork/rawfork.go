@@ -22,8 +22,7 @@ func Quiet() {
 	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), 0, 8, 0, 0)
 }
 
-// Fork is fork(2). The process id is 0 in the child, and neither 0 nor one of a
-// process where errno is not 0.
+// Fork calls fork(2). The process ID is 0 in the child. If errno is not 0, no process was created.
 //
 //go:norace
 func Fork() (pid uintptr, errno syscall.Errno) {
@@ -72,8 +71,8 @@ func Tree(n int) {
 	Wait()
 }
 
-// Chain is never the same process for long: each forks and exits, and with setsid
-// each is in a session of its own. The first one waits, for those who know it.
+// Chain keeps replacing its process: each one forks and exits, and with setsid each is in a session
+// of its own. Only the first one stays, for those who know it.
 //
 //go:norace
 func Chain(setsid bool) {

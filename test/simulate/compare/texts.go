@@ -138,8 +138,7 @@ func (s *step) instance(name string, want, got, exchanged *instance) {
 	s.jobs(name, want.jobs, exchanged.jobs)
 }
 
-// exchangedSlots is "resv/used/tot." with the total of one instance and the use of
-// another.
+// exchangedSlots returns "resv/used/tot." with the total of one instance and the use of another.
 func exchangedSlots(total, use string) string {
 	return use[:strings.LastIndexByte(use, '/')+1] + total[strings.LastIndexByte(total, '/')+1:]
 }

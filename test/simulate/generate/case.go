@@ -72,10 +72,10 @@ var (
 	lists = []string{"staff", "guests"}
 )
 
-// chance is true in that many of a hundred cases.
+// chance returns true in percent of a hundred cases.
 func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
-// topic is chance, and the case says in its title that it came true.
+// topic does what chance does, and adds the name to the title of the case if the result is true.
 func (g *generator) topic(percent int, name string) bool {
 	if !g.chance(percent) {
 		return false

@@ -224,7 +224,7 @@ func (r *recorder) changeLoad(l script.Load) error {
 	return r.reportLoad()
 }
 
-// reportLoad has the load values reported and waits until the master knows them.
+// reportLoad sets the load values of the hosts and waits until the master knows them.
 func (r *recorder) reportLoad() error {
 	if err := r.cell.SetLoad(r.load); err != nil {
 		return err

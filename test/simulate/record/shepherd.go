@@ -53,7 +53,7 @@ END
 echo 0 >exit_status
 `
 
-// withShepherd has the hosts of a cell run that script.
+// withShepherd makes the hosts of a cell use the shepherd script.
 func withShepherd(config *gridengine.Config, dir string, hosts []string) error {
 	config.Shepherd, config.Nodes, config.Bare = filepath.Join(dir, "shepherd"), hosts, true
 	config.Conf["load_report_time"], config.Conf["finished_jobs"] = "00:00:01", "0"

@@ -364,7 +364,7 @@ func typed(cell *gridengine.Cell, s side, lines []line) (printed []string, err e
 	return printed, nil
 }
 
-// typedBy is typed for one user.
+// typedBy does what typed does, for one user.
 func typedBy(cell *gridengine.Cell, s side, lines []line) ([]string, error) {
 	user := lines[0].user
 	stderr := "/tmp/stderr." + s.name[:1] + "." + user

@@ -18,7 +18,7 @@ const (
 	systemd  = "/lib/systemd/systemd"
 )
 
-// beProcess1 is process 1 of a guest. It returns only when something is wrong.
+// beProcess1 runs as process 1 of a guest. It returns only if there is a problem.
 func beProcess1(p *plan.Plan) error {
 	// First, since without it there is no line by which to tell the host.
 	if err := mount(point{"dev", "/dev", "devtmpfs", "mode=755"}); err != nil {
