@@ -116,9 +116,9 @@ func TestForeignJSON(t *testing.T) {
 	}
 }
 
-// TestWhatCannotStandInALine uses names with characters that a classic line cannot contain. Grid
-// Engine refuses such names at submission.
-func TestWhatCannotStandInALine(t *testing.T) {
+// TestClassicLineOfNamesWithSpecialCharacters uses names with characters that a classic line cannot
+// contain. Grid Engine refuses such names at submission.
+func TestClassicLineOfNamesWithSpecialCharacters(t *testing.T) {
 	r := full
 	r.JobName, r.Owner, r.Department, r.Category = "a:b\nc", "x\x00y", "d\te", "-l a=b:c\nd"
 	r.Usage.CPU, r.Usage.Mem, r.Usage.Wallclock = math.NaN(), math.Inf(1), math.Inf(-1)

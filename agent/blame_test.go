@@ -9,9 +9,9 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestOneOwnerStopsNoQueue: whatever the jobs of one owner do, and in whatever order, a procedure
-// that always succeeds for another owner, and has done so once, is never the queue's error.
-// If it fails for all, the second owner's failure is.
+// TestOneOwnerStopsNoQueue runs jobs of one owner whose procedures fail, in any order. As long as a
+// procedure succeeds for another owner, and has done so once, its failure is never an error of the
+// queue. If it fails for all owners, the failure of the second owner is one.
 func TestOneOwnerStopsNoQueue(t *testing.T) {
 	failures := map[job.Failed]job.Failed{8: 30, 9: 30, 10: 30, 13: 12, 15: 14}
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,9 +63,9 @@ func TestOneOwnerStopsNoQueue(t *testing.T) {
 	})
 }
 
-// TestFirstFailureIsTheQueues: without an other owner's job there is nothing against what
-// queue_conf(5) says.
-func TestFirstFailureIsTheQueues(t *testing.T) {
+// TestFailureWithoutOtherOwnersIsQueueError checks that a failure is an error of the queue
+// (queue_conf(5)) if no job of another owner has run.
+func TestFailureWithoutOtherOwnersIsQueueError(t *testing.T) {
 	p := procedureEnds{}
 	d := &job.Description{Owner: "alice", Queue: "q", Prolog: "/site/p"}
 	p.began(d)

@@ -9,9 +9,9 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// What was read of the configuration first is not taken in last: else a change would be
-// lost that was made while somebody read.
-func TestConfigurationsInTheirOrder(t *testing.T) {
+// TestConcurrentConfigureKeepsLatest checks that the configuration that was read last is used last:
+// otherwise a change made while an agent reads would be lost.
+func TestConcurrentConfigureKeepsLatest(t *testing.T) {
 	var mu sync.Mutex
 	version, slow := "former", false
 	reading, hold := make(chan struct{}), make(chan struct{})

@@ -225,9 +225,10 @@ func TestAttachAgain(t *testing.T) {
 	}
 }
 
-// One who only waits for the end of a job that has closed its output is told, too, that
-// somebody else has attached: what he sends does not get to the job any more.
-func TestTakenWhileWaitingForTheEnd(t *testing.T) {
+// TestAttachWhileAnotherClientAwaitsEnd attaches a second client to a job that has closed its
+// output, while the first waits for the end of the job. The first is told that it was replaced, and
+// its input does not reach the job any more.
+func TestAttachWhileAnotherClientAwaitsEnd(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"))
 	id := w.mustStart(w.interactive(5, Interactive{Pipes: true}, "-N", "x", "-shell", "y", "exec >&- 2>&-; read x; exit 3")).ID
 	s := w.attach(id)
@@ -251,8 +252,9 @@ func TestTakenWhileWaitingForTheEnd(t *testing.T) {
 	}
 }
 
-// Somebody who attaches and goes, again and again, has nothing kept of each time.
-func TestHangUpIsForTheLastOne(t *testing.T) {
+// TestRepeatedAttachKeepsNoState attaches and detaches repeatedly: the agent keeps no data of past
+// attachments.
+func TestRepeatedAttachKeepsNoState(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"), func(o *Options) { o.HangUp = time.Hour })
 	id := w.mustStart(w.interactive(6, Interactive{}, "sleep", "1000")).ID
 	w.attach(id).Close()
@@ -346,9 +348,9 @@ func TestHangUpAfterRestart(t *testing.T) {
 	}
 }
 
-// A job whose client does not come at all is terminated like one whose client has gone,
-// also by another agent than that which has started it.
-func TestHangUpWhenNobodyComes(t *testing.T) {
+// TestHangUpIfClientNeverAttaches checks that a job whose client never attaches is ended like one
+// whose client has disconnected, also by an agent that did not start the job.
+func TestHangUpIfClientNeverAttaches(t *testing.T) {
 	manual := clock.NewManual(clock.System().Now())
 	options := func(o *Options) {
 		o.Clock = manual
@@ -429,9 +431,9 @@ func shellOfOwner(shell string) func(*Options) {
 	}
 }
 
-// Whoever is attached has the last words and the end of a job that is gone already: a
-// master may be faster than a client.
-func TestLastWords(t *testing.T) {
+// TestAttachedClientGetsEndOfRemovedJob checks that an attached client gets the last output and the
+// end of a job that was already removed: a master may be faster than a client.
+func TestAttachedClientGetsEndOfRemovedJob(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"))
 	id := w.mustStart(w.interactive(2, Interactive{}, "-N", "x", "-shell", "y", "stty -opost; read x; echo last words; exit 3")).ID
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// What an agent has done leaves nothing behind in it.
-func TestNothingLeaks(t *testing.T) {
+// TestFinishedJobsLeakNothing checks that finished work leaves no goroutines, descriptors or
+// entries in the agent.
+func TestFinishedJobsLeakNothing(t *testing.T) {
 	w := newWorld(t)
 	run := func(first, jobs int) {
 		for i := range jobs {

@@ -50,9 +50,9 @@ func lookedAt(t *testing.T, jobs int) *Agent {
 	return a
 }
 
-// Only the files are looked at that supervisors have written; all of them where the kernel
-// has not noted which.
-func TestOnlyWhatIsWrittenIsRead(t *testing.T) {
+// TestOnlyWrittenOnlineFilesAreRead checks that the agent reads only those online files that
+// supervisors have written, and all of them if the kernel has lost events.
+func TestOnlyWrittenOnlineFilesAreRead(t *testing.T) {
 	a := lookedAt(t, 2)
 	one, two := a.table.jobs[job.ID{Job: 1}], a.table.jobs[job.ID{Job: 2}]
 	write := func(e *entry, cpu float64) {
@@ -119,8 +119,9 @@ func TestOnlyWhatIsWrittenIsRead(t *testing.T) {
 	a.table.online.fd = fd
 }
 
-// Priorities follow what has been written since the last report, and a report has it as well.
-func TestPrioritiesFollowWhatIsWritten(t *testing.T) {
+// TestPrioritiesUseOnlineUsage checks that priorities use the usage that was written since the last
+// report, and that the next report contains it as well.
+func TestPrioritiesUseOnlineUsage(t *testing.T) {
 	a := lookedAt(t, 1)
 	e := a.table.jobs[job.ID{Job: 1}]
 	check := func(when string, shared, reported float64) {

@@ -84,8 +84,9 @@ func TestRebootBeforeTheAcknowledgement(t *testing.T) {
 	w.gone(s.ID)
 }
 
-// Orders that were noted and not delivered before the agent died are delivered by the next.
-func TestOrdersOfAFormerAgent(t *testing.T) {
+// TestOrdersRecordedByPreviousAgent checks that the next agent carries out orders that the previous
+// one had recorded but not carried out when it died.
+func TestOrdersRecordedByPreviousAgent(t *testing.T) {
 	w := newWorld(t)
 	s := w.job(1, "sh", "-c", "while :; do echo x >>beats; sleep 0.01; done")
 	w.mustStart(s)
@@ -233,8 +234,8 @@ func TestLoadReports(t *testing.T) {
 	is("c=1", "d=2")
 }
 
-// Nothing that has not been reported can have arrived.
-func TestAcknowledgeTooMuch(t *testing.T) {
+// TestAcknowledgeOfUnsentReport acknowledges a report that was not made.
+func TestAcknowledgeOfUnsentReport(t *testing.T) {
 	w := newWorld(t)
 	s := w.job(1, "/bin/sleep", "1000")
 	w.mustStart(s)

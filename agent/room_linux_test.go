@@ -12,9 +12,9 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// On a full disk an agent begins where one has been before, with numbers of its own, and
-// knows what that has finished.
-func TestBeginsOnFullDisk(t *testing.T) {
+// TestStartOnFullDisk starts an agent on a full disk where another one has run. It has numbers of
+// its own, and knows the jobs that the previous agent has finished.
+func TestStartOnFullDisk(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0755,size=256k"); err != nil {

@@ -14,9 +14,10 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Orders that come several times and in any order, also from masters that have been
-// replaced and over restarts of the agent, come to what the last ones say.
-func TestOrdersInAnyOrder(t *testing.T) {
+// TestReorderedAndRepeatedOrders sends orders repeatedly and in any order, also from masters that
+// were replaced and across restarts of the agent: the result is that of the orders with the highest
+// numbers.
+func TestReorderedAndRepeatedOrders(t *testing.T) {
 	type message struct {
 		turn  Sequence
 		order Order
@@ -67,9 +68,9 @@ func TestOrdersInAnyOrder(t *testing.T) {
 	}
 }
 
-// What nobody has counted always counts, what ends a job does whenever it comes, and
-// signals that come again are delivered once.
-func TestTurns(t *testing.T) {
+// TestSequenceNumbersOfOrders checks that orders without a number always count, that an order that
+// ends a job counts whenever it comes, and that repeated signals are delivered once.
+func TestSequenceNumbersOfOrders(t *testing.T) {
 	w := newWorld(t)
 	s := w.job(1, "sh", "-c", `trap 'echo usr1 >>said' USR1; trap 'echo usr2 >>said' USR2; echo ready >>said; while :; do sleep 0.05; done`)
 	dir := s.Request.WorkingDir
@@ -122,8 +123,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Tickets of old do not come back.
-func TestTurnsOfTickets(t *testing.T) {
+// TestOldTicketsAreIgnored checks that tickets with an older number do not replace newer ones.
+func TestOldTicketsAreIgnored(t *testing.T) {
 	w := newWorld(t)
 	id := w.mustStart(w.job(1, "sleep", "1000")).ID
 	for _, c := range []struct {
@@ -144,9 +145,10 @@ func TestTurnsOfTickets(t *testing.T) {
 	}
 }
 
-// The next agent knows the tickets of jobs, and which order they came with; those of a job
-// that was here before it under the same id are not those of another.
-func TestTicketsOverARestart(t *testing.T) {
+// TestTicketsSurviveRestart checks that the next agent knows the tickets of jobs, and the number of
+// the order that brought them. The tickets of an earlier job with the same ID do not count for the
+// next one.
+func TestTicketsSurviveRestart(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.job(1, "sleep", "1000"), w.job(2, "sleep", "1000")
 	second.Tickets = 3
@@ -210,8 +212,9 @@ func TestTicketsOverARestart(t *testing.T) {
 	check(second.ID, 3) // of its start
 }
 
-// Orders for the whole agent are carried out once, also when the next agent gets them.
-func TestInTurn(t *testing.T) {
+// TestAgentOrdersAreCarriedOutOnce checks that orders for the whole agent are carried out once,
+// even if the next agent gets them, too.
+func TestAgentOrdersAreCarriedOutOnce(t *testing.T) {
 	w := newWorld(t)
 	done := []string{}
 	do := func(epoch, number uint64, what string, want Code, fails bool) {
@@ -244,9 +247,10 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
-// That a master has taken over is known to the next agent, by whatever it has said; masters
-// that do not count are not concerned before one that counts has started something.
-func TestEpochOfAnyOrder(t *testing.T) {
+// TestEveryOrderRaisesEpoch checks that the next agent knows from any order that a new master has
+// taken over. Masters without epochs are not affected until a master with an epoch has started a
+// job.
+func TestEveryOrderRaisesEpoch(t *testing.T) {
 	w := newWorld(t)
 	if err := errors.Join(w.agent.SawEpoch(7), w.agent.SawEpoch(0), w.agent.SawEpoch(7)); err != nil {
 		t.Fatal(err)

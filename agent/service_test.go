@@ -69,9 +69,9 @@ func (w *world) service() *ServiceReport {
 	return b.Service
 }
 
-// A host whose spool directory is gone takes no job, though the agent could use what it has
-// open, and comes back by itself when the directory is there again.
-func TestSpoolThatIsGone(t *testing.T) {
+// TestRemovedSpoolStopsStarts removes the spool directory. The host takes no jobs, although the
+// agent could use its open descriptors, and takes jobs again when the directory is back.
+func TestRemovedSpoolStopsStarts(t *testing.T) {
 	w, now := onManual(t)
 	path, aside := w.spool.Path(), w.spool.Path()+".aside"
 	w.mustStart(w.job(1, "/bin/true"))
@@ -158,9 +158,9 @@ func TestSupervisorThatDoesNotWork(t *testing.T) {
 	}
 }
 
-// What a trial does not find out still costs few jobs: after some failures in a row the host
-// is out of service for a while, which grows.
-func TestFailuresThatNoTrialFinds(t *testing.T) {
+// TestFailuresInARowStopStarts checks failures that a trial does not detect: after some failures in
+// a row the host takes no jobs for a while, which grows.
+func TestFailuresInARowStopStarts(t *testing.T) {
 	wrapper := filepath.Join(t.TempDir(), "wrapper")
 	write := func(text string) {
 		t.Helper()

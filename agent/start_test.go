@@ -19,8 +19,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// What makes no sense is refused, with what is wrong, and leaves nothing.
-func TestStartsThatMakeNoSense(t *testing.T) {
+// TestInvalidStarts checks that invalid starts are refused with a reason, and leave nothing behind.
+func TestInvalidStarts(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {
 		change func(s *Start)
@@ -73,8 +73,8 @@ func TestKeyOfAnotherJob(t *testing.T) {
 	}
 }
 
-// What is granted stays granted over a restart.
-func TestSlotsOverARestart(t *testing.T) {
+// TestGrantsSurviveRestart checks that granted slots and elements stay granted across a restart.
+func TestGrantsSurviveRestart(t *testing.T) {
 	one := func(o *Options) {
 		c := load(t, map[string]string{"queues/all.q": "qname all.q\nhostlist node1\nslots 1\nshell /bin/sh\nload_thresholds NONE\n"})
 		o.Configuration = func() (*qconf.Cluster, string, error) { return c, "one", nil }
@@ -400,8 +400,9 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// What became of a job is said with what only the agent knows: by which order it ended.
-func TestJudge(t *testing.T) {
+// TestOutcomeNamesOrderThatEndedJob checks that the outcome of a job names the order that ended it,
+// which only the agent knows.
+func TestOutcomeNamesOrderThatEndedJob(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct {
 		by         Order
@@ -493,8 +494,9 @@ func TestKillOfAJobThatEnds(t *testing.T) {
 	}
 }
 
-// Only root can become somebody else.
-func TestWhoMayRunAsWhom(t *testing.T) {
+// TestOnlyRootRunsJobsOfOthers checks that an agent of an ordinary user runs only jobs of that
+// user.
+func TestOnlyRootRunsJobsOfOthers(t *testing.T) {
 	for _, test := range []struct {
 		uid   int
 		owner uint32

@@ -12,9 +12,9 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// An end that was told is not told again by the next agent, and one of which the telling
-// failed is, as one that may have been told before.
-func TestEndsAreToldOnce(t *testing.T) {
+// TestObserverGetsEachEndOnce checks that the next agent does not pass an end to the observer
+// again. If the observer failed, it does, and marks the end as possibly passed before.
+func TestObserverGetsEachEndOnce(t *testing.T) {
 	var failing atomic.Bool
 	var told [2]atomic.Int32 // first, and again
 	again := make(chan struct{}, 10)
@@ -65,8 +65,9 @@ type endings struct {
 
 func (e endings) Ended(*Record, *job.Description, *job.Outcome) { e.count.Add(1) }
 
-// An end that was told is not told again because the mark that says so could not be made.
-func TestEndsAreToldOnceWithoutTheirMarks(t *testing.T) {
+// TestObserverGetsEachEndOnceOnFullDisk checks that the agent does not pass an end to the observer
+// again if it could not write the mark that records it.
+func TestObserverGetsEachEndOnceOnFullDisk(t *testing.T) {
 	var accounted, observed atomic.Int32
 	w := newWorld(t, func(o *Options) {
 		o.Observer = endings{count: &observed}
@@ -104,8 +105,9 @@ func (o asking) Suspended(_ *job.Description, _ time.Time, resumed bool) {
 }
 func (o asking) Ended(*Record, *job.Description, *job.Outcome) { o.tell("ended") }
 
-// An observer of jobs may ask the agent, as the one does that sends mail.
-func TestObserverMayAsk(t *testing.T) {
+// TestObserverMayCallAgent checks that an observer of jobs may call the agent, as the one that
+// sends mail does.
+func TestObserverMayCallAgent(t *testing.T) {
 	heard := make(chan string, 9)
 	var w *world
 	w = newWorld(t, func(o *Options) { o.Observer = asking{agent: func() *Agent { return w.agent }, heard: heard} })

@@ -81,8 +81,9 @@ func TestUsageIsReadWhenItIsWritten(t *testing.T) {
 	}
 }
 
-// m_topology_inuse comes from what the agent knows of its jobs.
-func TestBound(t *testing.T) {
+// TestTopologyInUseOfKnownJobs checks that m_topology_inuse is computed from the jobs that the
+// agent knows.
+func TestTopologyInUseOfKnownJobs(t *testing.T) {
 	w := newWorld(t)
 	bound, free := w.job(1, "-binding", "linear:1", "/bin/sleep", "1000"), w.job(2, "/bin/sleep", "1000")
 	for _, s := range []*Start{bound, free} {

@@ -22,10 +22,10 @@ type known struct {
 	cpu   float64
 }
 
-// However much of the reports a master has taken when it asks for more, it comes to know
-// all jobs, as they are and with what they have used; and the line of a job comes only when
-// something else than its usage has changed.
-func TestUsageIsReportedByItself(t *testing.T) {
+// TestUsageReportsAreSeparateFromJobs checks that a master that asks for more reports, after it has
+// processed any part of them, gets the state and usage of all jobs. The line of a job is sent only
+// if more than its usage has changed.
+func TestUsageReportsAreSeparateFromJobs(t *testing.T) {
 	spool, err := jobdir.OpenSpool(filepath.Join(t.TempDir(), "spool"))
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func victims(t testing.TB) map[string][]byte {
 	return m
 }
 
-func TestVictimsAreValid(t *testing.T) {
+func TestAttackedConfigsAreValid(t *testing.T) {
 	for name, data := range victims(t) {
 		if _, err := ParseConfig(name, data); err != nil {
 			t.Error(err)
@@ -62,9 +62,9 @@ func TestVictimsAreValid(t *testing.T) {
 	}
 }
 
-// A user who gets a newline into a value can add lines directly after it. The reader must refuse
-// every such line, whatever its key is.
-func TestNoLineCanBeAdded(t *testing.T) {
+// TestConfigWithAddedLineIsRefused adds a line. A user who gets a newline into a value can add
+// lines directly after it; the reader must refuse every such line, whatever its key is.
+func TestConfigWithAddedLineIsRefused(t *testing.T) {
 	var names []string
 	for _, k := range configKeys {
 		names = append(names, k.name)
@@ -101,9 +101,9 @@ func TestNoLineCanBeAdded(t *testing.T) {
 	}
 }
 
-// The reader also refuses a file that lacks a line. Only keys that the original does not always
-// write may be missing.
-func TestNoLineCanBeMissing(t *testing.T) {
+// TestConfigWithMissingLineIsRefused checks that the reader refuses a file that lacks a line. Only
+// keys that the original does not always write may be missing.
+func TestConfigWithMissingLineIsRefused(t *testing.T) {
 	optional := []string{
 		"add_grp_id", "skip_ngroups_max_silently", "pe_qsort",
 		"qrsh_control_port", // no QRSH_PORT in the environment
@@ -120,8 +120,9 @@ func TestNoLineCanBeMissing(t *testing.T) {
 	}
 }
 
-// As above with several added lines: parts of the genuine file with changes, in order.
-func TestNoLinesCanBeAdded(t *testing.T) {
+// TestConfigWithAddedLinesIsRefused adds several lines: parts of the genuine file with changes, in
+// order.
+func TestConfigWithAddedLinesIsRefused(t *testing.T) {
 	all := victims(t)
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"script", "pe", "ckpt", "QRSH", "petask", "INTERACTIVE"}

@@ -27,7 +27,7 @@ func samples(t testing.TB) map[string][]byte {
 	return m
 }
 
-func TestSamplesComeBackAsTheyWere(t *testing.T) {
+func TestSampleConfigsRoundTrip(t *testing.T) {
 	for name, data := range samples(t) {
 		t.Run(name, func(t *testing.T) {
 			if name == "newline-arg" {

@@ -15,7 +15,7 @@ import (
 // user who gets a newline into a value adds lines to the file. Every key has one place, none may be
 // repeated and almost none may be missing. An added line is therefore in the wrong place, or the
 // genuine line after it is. For the same reason an optional key is never allowed directly after a
-// value that a user controls; TestNoLineCanBeAdded tries every key in every place.
+// value that a user controls; TestConfigWithAddedLineIsRefused tries every key in every place.
 var configKeys = [...]configKey{
 	{name: "add_grp_id", number: func(d *job.Description) *int { return &d.AddGroupID }, most: mostID, unless: isZero},
 	{name: "skip_ngroups_max_silently", get: getSkipGroupLimit, set: setSkipGroupLimit, unless: isEmpty},

@@ -184,7 +184,7 @@ func watch(t *testing.T) chan struct{} {
 	return done
 }
 
-func TestNamesLeadNowhereElse(t *testing.T) {
+func TestNamesOutsideDirectoryAreRefused(t *testing.T) {
 	d := newDir(t)
 	for _, name := range []string{"", ".", "..", "../x", "/etc/passwd", "a/b", "a\x00"} {
 		if _, err := d.ReadFile(name); err == nil {

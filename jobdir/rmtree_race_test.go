@@ -130,9 +130,9 @@ func TestRemoveUnderAttack(t *testing.T) {
 	verify()
 }
 
-// If a process makes files faster than they are removed, the removal stops after its timeout with
-// an error.
-func TestRemoveHasAnEnd(t *testing.T) {
+// TestRemoveTimesOut checks that the removal stops after its timeout with an error if a process
+// makes files faster than they are removed.
+func TestRemoveTimesOut(t *testing.T) {
 	base := publicDir(t, 0o777|os.ModeSticky)
 	tmp := makeTmp(t, base, "x")
 	stop := make(chan struct{})

@@ -177,7 +177,7 @@ func TestEnvironmentRoundtrip(t *testing.T) {
 	})
 }
 
-func TestSampleFilesComeBackAsTheyWere(t *testing.T) {
+func TestSampleFilesRoundTrip(t *testing.T) {
 	again := map[string]func(file string, b []byte) ([]byte, error){
 		"environment": func(file string, b []byte) ([]byte, error) {
 			v, err := ParseEnvironment(file, b)
@@ -298,7 +298,7 @@ func TestUsageRoundtrip(t *testing.T) {
 	}
 }
 
-func TestUsageOfOthers(t *testing.T) {
+func TestUsageOfOtherSupervisors(t *testing.T) {
 	u, err := ParseUsage("usage", []byte("signal=9\nfoo=\"bar\"\nru_wallclock=2.5\n"))
 	if err != nil || u.ExitStatus != 1 || u.Signal != 9 || u.Wallclock != 2.5 {
 		t.Errorf("%v %+v", err, u)

@@ -48,9 +48,9 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestStartHasAll checks that all files of an accepted job can be rebuilt from the file "start",
-// the only one that is certainly on the disk.
-func TestStartHasAll(t *testing.T) {
+// TestStartFileRestoresAllFiles checks that all files of an accepted job can be rebuilt from the
+// file "start", the only one that is certainly on the disk.
+func TestStartFileRestoresAllFiles(t *testing.T) {
 	s := newSpool(t)
 	d := simple(job.ID{Job: 7})
 	d.Command.Args = []string{"a\nb"}

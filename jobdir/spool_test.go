@@ -129,7 +129,7 @@ func TestSpool(t *testing.T) {
 	}
 }
 
-func TestKeepFormerRuns(t *testing.T) {
+func TestDirectoriesOfPreviousRunsAreKept(t *testing.T) {
 	s := newSpool(t)
 	desc := simple(job.ID{Job: 1})
 	for i := range 11 {

@@ -59,9 +59,9 @@ func TestMakeTmpdir(t *testing.T) {
 	must(t, RemoveTmpdir(tmp, RemoveOptions{UID: user()}))
 }
 
-// The original uses an existing directory: one with planted files, or the target of a link, which
-// it gives to the user and empties at the end.
-func TestTmpdirNeverUsesWhatIsThere(t *testing.T) {
+// TestExistingTmpdirIsNotUsed plants a directory. The original uses an existing directory: one with
+// planted files, or the target of a link, which it gives to the user and empties at the end.
+func TestExistingTmpdirIsNotUsed(t *testing.T) {
 	name := "1.1.all.q"
 	for what, plant := range map[string]func(path, canary string) error{
 		"link to a directory":      func(p, c string) error { return os.Symlink(c, p) },

@@ -224,9 +224,9 @@ func TestFullReportThenChanges(t *testing.T) {
 	}
 }
 
-// TestSensorsThatMisbehaveCostNobodyElse runs a faulty sensor of each kind and a good one, and
-// expects the good one's values in time.
-func TestSensorsThatMisbehaveCostNobodyElse(t *testing.T) {
+// TestFaultySensorsDoNotDelayOthers runs a faulty sensor of each kind and a good one, and expects
+// the good one's values in time.
+func TestFaultySensorsDoNotDelayOthers(t *testing.T) {
 	r := collect(t, func(r *running, o *Options) {
 		o.Sensors = []string{
 			r.script("good", fmt.Sprintf(good, "echo n1:good:1")),
@@ -265,7 +265,7 @@ func TestSensorsThatMisbehaveCostNobodyElse(t *testing.T) {
 	}
 }
 
-func TestValuesGetTooOld(t *testing.T) {
+func TestOldValuesAreRemoved(t *testing.T) {
 	r := collect(t, func(r *running, o *Options) {
 		o.Sensors = []string{r.script("once", "#!/bin/sh\nread l; echo begin; echo n1:old:1; echo end; exit 0\n")}
 		o.MaxAge = 50 * time.Second
@@ -327,7 +327,7 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-func TestReportsThatNobodyTakesAreReplaced(t *testing.T) {
+func TestUnreadReportIsReplaced(t *testing.T) {
 	r := collect(t, func(r *running, o *Options) {
 		o.Sensors = []string{r.script("s", fmt.Sprintf(good, "n=$((n+1)); echo n1:n:$n"))}
 	})
@@ -372,8 +372,9 @@ func TestRootWithoutUser(t *testing.T) {
 	}
 }
 
-// With Ahead no report waits for sensors: their values are in the next report.
-func TestAhead(t *testing.T) {
+// TestAheadReportsWithoutWaitingForSensors sets Ahead: no report waits for sensors, whose values
+// are in the next report.
+func TestAheadReportsWithoutWaitingForSensors(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "go") // the sensor reports nothing before it has read a line from it
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

@@ -21,9 +21,9 @@ func valuesOf(texts map[Key]string) map[Key]Value {
 	return m
 }
 
-// TestNothingIsLost checks, with any loss of reports and acknowledgements, that a reader who
-// applies each report that arrives has the values that the host had when it made the report.
-func TestNothingIsLost(t *testing.T) {
+// TestLostReportsAreSentAgain checks, with any loss of reports and acknowledgements, that a reader
+// who applies each report that arrives has the values that the host had when it made the report.
+func TestLostReportsAreSentAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b book
 		master := map[Key]string{}
@@ -59,7 +59,7 @@ func TestNothingIsLost(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatHasChanged(t *testing.T) {
+func TestReportHasChangedValuesOnly(t *testing.T) {
 	var b book
 	a, g := Key{"n1", "a"}, Key{"global", "g"}
 	show := func(r Report) string {

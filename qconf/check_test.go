@@ -38,7 +38,7 @@ var everyKindBroken = map[string]string{
 	"ckpts/c":         "ckpt_name c\ninterface magic\nckpt_dir tmp\nsignal SIGNOT\nfoo bar\n",
 }
 
-func TestCheckSaysEverythingAtOnce(t *testing.T) {
+func TestCheckReportsAllErrorsAtOnce(t *testing.T) {
 	refuse := func(string) error { return errors.New("expected something else") }
 	found := Check(directory(everyKindBroken), Options{Year: refuse, Week: refuse})
 	var b strings.Builder
@@ -90,7 +90,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-func TestWhatIsSoundIsNotSuspectedForTheErrorsOfOthers(t *testing.T) {
+func TestErrorsOfOneObjectCauseNoErrorsInOthers(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		files map[string]string
 		errs  []string

@@ -49,7 +49,7 @@ func TestComplexesThatQconfPrintedArePrintedAgain(t *testing.T) {
 	}
 }
 
-func TestComplexesInOtherWords(t *testing.T) {
+func TestComplexesWithAlternativeSpellings(t *testing.T) {
 	c, err := ParseComplexes("c", []byte("# a comment\nx x memory <= y j 1.5G -2\n\ny yy BOOL excl f \\\n y FALSE 1e3\n"))
 	if err != nil {
 		t.Fatal(err)

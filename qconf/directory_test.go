@@ -19,7 +19,7 @@ func directory(files map[string]string) fstest.MapFS {
 	return fsys
 }
 
-func TestBuiltinRunsANewcomersScript(t *testing.T) {
+func TestBuiltinRunsSimpleScript(t *testing.T) {
 	c := Builtin(8)
 	same(t, "queues", []string{"all.q"}, c.QueueNames())
 	q, err := c.Instance("all.q", "here")
@@ -47,7 +47,7 @@ func TestBuiltinRunsANewcomersScript(t *testing.T) {
 	}
 }
 
-func TestAnEmptyDirectoryIsItsBase(t *testing.T) {
+func TestEmptyDirectoryEqualsBase(t *testing.T) {
 	c, err := Load(fstest.MapFS{}, Builtin(4))
 	if err != nil {
 		t.Fatal(err)

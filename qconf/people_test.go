@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 )
 
-func TestPeople(t *testing.T) {
+func TestManagersOperatorsAndHosts(t *testing.T) {
 	fsys := fstest.MapFS{
 		"managers": {Data: []byte("# ours\nmia\n\nanton\nmia\n")}, "operators": {Data: []byte("olga")},
 		"adminhosts": {Data: []byte("node1\n")}, "submithosts": {Data: nil},

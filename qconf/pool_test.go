@@ -81,8 +81,8 @@ func TestDefaultOfTheMemoryPool(t *testing.T) {
 	}
 }
 
-// TestMemoryPoolThatIsNone warns of a MEMORY_POOL from which no job can book.
-func TestMemoryPoolThatIsNone(t *testing.T) {
+// TestUnusableMemoryPoolIsAWarning warns of a MEMORY_POOL from which no job can book.
+func TestUnusableMemoryPoolIsAWarning(t *testing.T) {
 	for pool, warned := range map[string]bool{
 		"m_mem_free mmf MEMORY <= YES YES 1G 0":  false,
 		"m_mem_free mmf MEMORY <= YES NO 0 0":    true,

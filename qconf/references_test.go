@@ -137,7 +137,7 @@ func TestReferencesOfADirectory(t *testing.T) {
 	}
 }
 
-func TestWhatADirectoryHasNoFolderOfIsMissing(t *testing.T) {
+func TestObjectsWithoutSubdirectoryAreMissing(t *testing.T) {
 	c, err := Load(directory(map[string]string{
 		"queues/a.q": "qname a.q\npe_list mpi\ncalendar c\nuser_lists arusers,s\ncomplex_values lic=1,slots=3\n",
 		"sharetree":  "id=0\nname=Root\ntype=0\nshares=1\nchildnodes=1\nid=1\nname=a\ntype=0\nshares=1\nchildnodes=NONE\n",

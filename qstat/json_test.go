@@ -55,7 +55,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-func TestJSONOfNothing(t *testing.T) {
+func TestJSONOfEmptyDocument(t *testing.T) {
 	for want, d := range map[string]*Document{
 		"{}\n":                           {},
 		`{"jobs":[],"queues":[]}` + "\n": new(Cell).Document(),

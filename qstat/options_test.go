@@ -45,8 +45,9 @@ func TestRequestsWithoutBinding(t *testing.T) {
 	same(t, strings.ReplaceAll(with, "       Binding:          NONE\n", ""), string(c.AppendText(nil, Options{Requests: true, NoBinding: true})))
 }
 
-// With SGE_LOAD_AVG the title is the name of the load value, cut to the column.
-func TestTitleOfTheLoad(t *testing.T) {
+// TestLoadColumnTitle checks that with SGE_LOAD_AVG the title is the name of the load value, cut to
+// the column.
+func TestLoadColumnTitle(t *testing.T) {
 	c := &Cell{Queues: []QueueInstance{{Queue: "a.q", Host: "n1"}}}
 	for name, want := range map[string]string{"": "load_avg", "np_load_avg": "np_load_", "nosuch": "nosuch  "} {
 		line, _, _ := strings.Cut(string(c.AppendText(nil, Options{Full: true, LoadName: name})), "\n")

@@ -134,7 +134,7 @@ func wellFormed(text []byte) error {
 	}
 }
 
-func TestViewsOfAnything(t *testing.T) {
+func TestRandomCellsInAllFormats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, o := anyCell(t), anyOptions(t)
 		hosts := HostOptions{Resources: o.Resources, Queues: o.Full, Jobs: o.EachSlot}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWithhold shows jobs to users who are neither their owner nor managers.
-func TestWithhold(t *testing.T) {
+// TestOtherUsersSeeNoPrivateFields shows jobs to users who are neither their owner nor managers.
+func TestOtherUsersSeeNoPrivateFields(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		job  JobDetail
 		want string // the lines that are about what is withheld

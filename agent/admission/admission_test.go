@@ -314,9 +314,9 @@ func (s *site) audit() {
 	}
 }
 
-// TestAgentsAdmitWhatAMasterStarts runs a master for a whole cluster, and an agent for each host:
+// TestAgentsAdmitAllStartsOfMaster runs a master for a whole cluster, and an agent for each host:
 // the agents admit all starts of the master, and their books are correct.
-func TestAgentsAdmitWhatAMasterStarts(t *testing.T) {
+func TestAgentsAdmitAllStartsOfMaster(t *testing.T) {
 	starts, parallel, slaves := 0, 0, 0
 	for seed := range uint64(50) {
 		s := newSite(t, seed)
@@ -361,9 +361,9 @@ func TestAgentsAdmitWhatAMasterStarts(t *testing.T) {
 	}
 }
 
-// TestNothingIsOversubscribedByAnybody books the starts of two independent masters: everything that
-// an agent admits fits on the host.
-func TestNothingIsOversubscribedByAnybody(t *testing.T) {
+// TestTwoMastersCannotOversubscribeHost books the starts of two independent masters: everything
+// that an agent admits fits on the host.
+func TestTwoMastersCannotOversubscribeHost(t *testing.T) {
 	admitted, denied := 0, 0
 	for seed := range uint64(40) {
 		s := newSite(t, seed)

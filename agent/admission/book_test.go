@@ -134,8 +134,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestBookingsThatMakeNoSense passes invalid bookings.
-func TestBookingsThatMakeNoSense(t *testing.T) {
+// TestInvalidBookings passes invalid bookings.
+func TestInvalidBookings(t *testing.T) {
 	for name, edit := range map[string]func(x *Booking){
 		"no request":      func(x *Booking) { x.Request = nil },
 		"no grants":       func(x *Booking) { x.Grants = nil },
@@ -296,8 +296,8 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
-// TestWhatIsFoundAfterARestart books jobs after a restart with a changed configuration.
-func TestWhatIsFoundAfterARestart(t *testing.T) {
+// TestBookRunningJobsAfterRestart books jobs after a restart with a changed configuration.
+func TestBookRunningJobsAfterRestart(t *testing.T) {
 	b := ready(t, small)
 	old := booking(t, 1, "-pe gone 2 -l mem=1,gpu=1 -q old.q", "old.q")
 	old.Grants[0].Names = map[string][]string{"gpu": {"g0"}}

@@ -86,8 +86,8 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// A token stays on the host.
-func TestTokenStaysHere(t *testing.T) {
+// TestTokenIsSentToLoopbackOnly checks that a token is not sent to another host.
+func TestTokenIsSentToLoopbackOnly(t *testing.T) {
 	for address, here := range map[string]bool{"127.0.0.1": true, "127.8.8.8": true, "::1": true, "192.0.2.1": false, "fe80::1": false, "0.0.0.0": false} {
 		if err := checkHere(&net.TCPAddr{IP: net.ParseIP(address), Port: 1}); errors.Is(err, errNotHere) == here {
 			t.Errorf("%s: %v", address, err)

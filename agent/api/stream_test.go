@@ -116,8 +116,9 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A report that could not be taken is none that was.
-func TestStreamTakeFails(t *testing.T) {
+// TestStreamEndsIfTakeFails checks that a report for which take fails is not
+// acknowledged.
+func TestStreamEndsIfTakeFails(t *testing.T) {
 	var requests []ReportsRequest
 	c := streams(t, &requests, `{"number":3,"load":{}}`+"\n"+`{"number":4,"load":{}}`+"\n")
 	var got []uint64

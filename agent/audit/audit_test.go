@@ -46,7 +46,7 @@ func records(t *testing.T, path string) (list []Record) {
 	return list
 }
 
-func TestAddedRecordsAreInAFileOfOurs(t *testing.T) {
+func TestRecordsAreInPrivateFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	l := opened(t, Options{Path: path, Host: "n1", Daemon: "standalone"})
 	uid := uint32(7)
@@ -62,7 +62,7 @@ func TestAddedRecordsAreInAFileOfOurs(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNotOurs(t *testing.T) {
+func TestOpenRefusesFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	link, fifo, open, twice := filepath.Join(dir, "link"), filepath.Join(dir, "fifo"), filepath.Join(dir, "open"), filepath.Join(dir, "twice")
 	if err := errors.Join(os.Symlink("target", link), unix.Mkfifo(fifo, 0o600), os.WriteFile(open, nil, 0o600), os.Chmod(open, 0o622),
@@ -159,8 +159,9 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestCutLine: what was cut by a crash stays, and the next record has a line of its own.
-func TestCutLine(t *testing.T) {
+// TestRecordAfterIncompleteLine checks that a line that a crash has cut short stays in the file,
+// and that the next record begins on a new line.
+func TestRecordAfterIncompleteLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	if err := os.WriteFile(path, []byte(`{"v":1,"comm`), 0o600); err != nil {
 		t.Fatal(err)

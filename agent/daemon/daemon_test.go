@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-func TestOptionsThatDoNotGoTogether(t *testing.T) {
+func TestConflictingOptions(t *testing.T) {
 	for args, want := range map[string]string{
 		"--listen :6446":                "--listen needs",
 		"--tls-cert x":                  "--listen, which is missing",
@@ -63,8 +63,9 @@ func TestOptionsOfAnAgentAlone(t *testing.T) {
 	}
 }
 
-// Root's daemon keeps nothing where a user decides what is kept.
-func TestPlacesOfUsers(t *testing.T) {
+// TestSpoolBelowDirectoryOfUserIsRefused checks that root's daemon stores nothing in directories
+// that a user can change.
+func TestSpoolBelowDirectoryOfUserIsRefused(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()
 	for _, err := range []error{
@@ -89,8 +90,9 @@ func TestPlacesOfUsers(t *testing.T) {
 	}
 }
 
-// A daemon lets nobody drive it whose certificate or token another user can replace.
-func TestFilesOfUsers(t *testing.T) {
+// TestCertificateThatUserCanReplaceIsRefused checks that a daemon does not use a certificate or
+// token that another user can replace.
+func TestCertificateThatUserCanReplaceIsRefused(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(dir+"/user", 0o755), os.Chown(dir+"/user", 12345, 12345), os.WriteFile(dir+"/file", nil, 0o600), os.WriteFile(dir+"/user/file", nil, 0o600),
@@ -218,8 +220,8 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// Records of a job that may have been accounted before are there once, and those of others
-// as often as they come.
+// TestAddOnce checks that the record of a job that may have been written before is in the file
+// once, and that all other records are in it as often as they are added.
 func TestAddOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "accounting")
 	l, err := openLedger(path)

@@ -123,9 +123,9 @@ func TestReadersOfChanges(t *testing.T) {
 	end()
 }
 
-// What any moment of a push leaves when the power goes there is one configuration or the
-// other, and nothing else.
-func TestPushesThatWereBrokenOff(t *testing.T) {
+// TestInterruptedPush interrupts the push of a configuration at every step, as a power failure
+// would: what is left is either the old configuration or the new one.
+func TestInterruptedPush(t *testing.T) {
 	const queues, old, next = 3, 5, 7
 	for name, test := range map[string]struct {
 		dirs map[string]int // slots of the queues; 0 for a part of a configuration

@@ -22,8 +22,9 @@ func (p *peer) RemoteAddr() net.Addr {
 	return &net.TCPAddr{IP: net.ParseIP(p.ip), Port: 4711}
 }
 
-// Who opens many connections closes his own, and none of the host of qmaster.
-func TestWhoGoesWhenThereAreTooMany(t *testing.T) {
+// TestTooManyConnectionsCloseThoseOfBusiestHost checks that, with too many connections, the host that
+// has the most loses one, and that connections of sge_qmaster's host stay.
+func TestTooManyConnectionsCloseThoseOfBusiestHost(t *testing.T) {
 	const master, busy, quiet = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 	spared := []netip.Addr{netip.MustParseAddr(master)}
 	from := func(n int, ip string) []string {
@@ -73,9 +74,10 @@ func TestWhoGoesWhenThereAreTooMany(t *testing.T) {
 	}
 }
 
-// The name that somebody has made up is not looked up any more when his connection is closed
-// in favour of another one: whoever opens many would have as many looked up at a time.
-func TestWhoGoesIsNotLookedUp(t *testing.T) {
+// TestClosedConnectionEndsNameLookup checks that the lookup of a client's name ends when its
+// connection is closed in favour of another one. Otherwise a client with many connections could
+// cause many lookups at a time.
+func TestClosedConnectionEndsNameLookup(t *testing.T) {
 	canceled := make(chan struct{}, 1)
 	former := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = former }) // when the link has ended

@@ -35,9 +35,9 @@ func (w *world) configured() (*commlib.Message, *message.Request) {
 	}
 }
 
-// A link that is not registered makes a turn when something happens, and no others: nothing
-// of what it would report is due.
-func TestTurnsWithoutARegistration(t *testing.T) {
+// TestUnregisteredLinkIsIdle checks that the loop of a link that is not registered runs only for
+// events: no report is due.
+func TestUnregisteredLinkIsIdle(t *testing.T) {
 	const reports, extra = 100, 20
 	for name, until := range map[string]func(w *world, now *clock.Manual){
 		"there is no qmaster":                    func(w *world, _ *clock.Manual) { w.qmaster.Close() },

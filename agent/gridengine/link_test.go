@@ -100,8 +100,9 @@ func TestTheLifeOfAJob(t *testing.T) {
 	w.quiet()
 }
 
-// A job that is to run again may come again before its previous run has ended.
-func TestTheNextRunOfAJobThatRuns(t *testing.T) {
+// TestNextRunBeforePreviousRunEnds delivers a job for its next run before its previous run has
+// ended.
+func TestNextRunBeforePreviousRunEnds(t *testing.T) {
 	w := registered(t)
 	w.deliver(5, 1)
 	w.told("start 5")
@@ -147,8 +148,9 @@ func TestOrdersForTheNextRun(t *testing.T) {
 	w.quiet()
 }
 
-// A previous run that was not accepted is not held against the next one.
-func TestTheNextRunOfAJobThatWasRefused(t *testing.T) {
+// TestNextRunAfterRefusedRun delivers a job again whose previous run was refused: the next run is
+// accepted.
+func TestNextRunAfterRefusedRun(t *testing.T) {
 	w := registered(t)
 	w.commands.refuse = &agent.Error{Code: agent.InvalidArgument, Err: errors.New("there is no user alice")}
 	w.commands.hold = make(chan struct{})
@@ -188,8 +190,9 @@ func TestTheEndOfAnInteractiveJob(t *testing.T) {
 	run(time.Millisecond).jobReport(5, message.StateExiting)
 }
 
-// What does not know of an end is told of it again, on the next connection, too.
-func TestAnEndIsToldAgainAfterABreak(t *testing.T) {
+// TestUnacknowledgedEndIsReportedAgain checks that the end of a job is reported again until
+// sge_qmaster acknowledges it, also on the next connection.
+func TestUnacknowledgedEndIsReportedAgain(t *testing.T) {
 	w := registered(t)
 	w.deliver(6, 1)
 	w.told("start 6")
@@ -298,8 +301,9 @@ func TestHostileMessages(t *testing.T) {
 	w.quiet()
 }
 
-// Only who is where act_qmaster says sends jobs, and only one at a time.
-func TestWhoMayConnect(t *testing.T) {
+// TestOnlyQmasterMayConnect checks that only the host in act_qmaster may send jobs, and only over
+// one connection at a time.
+func TestOnlyQmasterMayConnect(t *testing.T) {
 	w := registered(t)
 	for name, c := range map[string]struct {
 		from commlib.Endpoint

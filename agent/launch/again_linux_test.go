@@ -72,8 +72,9 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// TestScriptIsThatOfTheJob: tasks share one, and one of another job is replaced.
-func TestScriptIsThatOfTheJob(t *testing.T) {
+// TestScriptIsSharedByTasksOfJob checks that the tasks of a job share one script, and that the
+// script of another job replaces it.
+func TestScriptIsSharedByTasksOfJob(t *testing.T) {
 	p := newPlace(t)
 	o := must(p.order("true"))
 	o.Request.Binary = false

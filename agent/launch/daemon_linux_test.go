@@ -338,9 +338,9 @@ func TestLaunchedOnce(t *testing.T) {
 	}
 }
 
-// TestLaunchWhileSomebodyLooks: who has the lock for a moment, such as a process of which the
-// host has not yet found the program, does not keep a job from being launched.
-func TestLaunchWhileSomebodyLooks(t *testing.T) {
+// TestLaunchWhileAnotherProcessHoldsLock holds the lock of a job directory for a moment, as a
+// process does that looks whether the supervisor runs: the job is launched all the same.
+func TestLaunchWhileAnotherProcessHoldsLock(t *testing.T) {
 	p := newPlace(t)
 	j := p.prepare(t, seven, "exit 3")
 	shepherd := realSupervisor(t)

@@ -425,7 +425,7 @@ func TestLimitsOfAGroupFollowTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestSupervisorIsToldWhatItMayUse(t *testing.T) {
+func TestSupervisorGetsEnabledGroupFilesOnly(t *testing.T) {
 	spool, o := orderOf(t)
 	need(t, o, cgroup.Freeze)
 	o.Groups.params.Freezer, o.Groups.params.Killing = false, false
@@ -501,9 +501,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestCoresThatTheGroupCannotHave: the processors of the groups above may be
-// fewer than ours.
-func TestCoresThatTheGroupCannotHave(t *testing.T) {
+// TestCoresOutsideParentGroup checks a group whose parents have fewer processors than this process.
+func TestCoresOutsideParentGroup(t *testing.T) {
 	spool, o := orderOf(t)
 	need(t, o, cgroup.Cpuset)
 	j := prepared(t, spool, o)

@@ -156,8 +156,8 @@ func (p *place) groups(t testing.TB, o *Assignment) *Groups {
 	return g
 }
 
-// TestWhatAPrologLeavesLives: a daemon that a prolog has started is not the job's.
-func TestWhatAPrologLeavesLives(t *testing.T) {
+// TestDaemonOfPrologIsNotEnded checks that a daemon that a prolog has started outlives the job.
+func TestDaemonOfPrologIsNotEnded(t *testing.T) {
 	p := newPlace(t)
 	o := must(p.order("exit 3"))
 	prolog := p.script(t, "setsid sh -c 'echo $$ > "+p.dir+"/out/daemon; exec sleep 1000' >/dev/null 2>&1 &\nuntil test -s "+p.dir+"/out/daemon; do sleep 0.01; done")
@@ -240,9 +240,9 @@ func TestReaper(t *testing.T) {
 	}
 }
 
-// TestEachJobHasAnIDOfItsOwn: an id is given to one job at a time, and to none while a process has
-// it.
-func TestEachJobHasAnIDOfItsOwn(t *testing.T) {
+// TestGroupIDsAreUnique checks that an additional group ID is given to one job at a time, and to
+// none while a process has it.
+func TestGroupIDsAreUnique(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	p := newPlace(t)
 	ranges := []qconf.Range{{First: 54410, Last: 54414}}

@@ -11,8 +11,9 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// TestOwn: what is written down is read again, whatever it contains.
-func TestOwn(t *testing.T) {
+// TestOwnRoundTrip checks that the agent's own file of a job is read as it was written, whatever it
+// contains.
+func TestOwnRoundTrip(t *testing.T) {
 	for name, o := range map[string]own{
 		"nothing": {},
 		"everything": {
@@ -53,9 +54,9 @@ func FuzzOwn(f *testing.F) {
 	})
 }
 
-// What a directory of another daemon does not say: the TMPDIR of a task is that of its job,
-// and does not go with the task.
-func TestOwnOfOthers(t *testing.T) {
+// TestTaskDirectoryOfAnotherDaemon opens a task directory that another daemon has written: the
+// TMPDIR of the task is that of its job, and is not removed with the task.
+func TestTaskDirectoryOfAnotherDaemon(t *testing.T) {
 	lookup := func(name string) (*userdb.User, error) {
 		if name != "ada" {
 			return nil, errors.New("who is that")

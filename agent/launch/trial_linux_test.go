@@ -97,8 +97,9 @@ func TestTrialThatHangs(t *testing.T) {
 	}
 }
 
-// A group that an interrupted trial has left is no obstacle.
-func TestTrialAfterAnInterruptedOne(t *testing.T) {
+// TestTrialAfterInterruptedTrial checks that the group of an interrupted trial does not make the
+// next one fail.
+func TestTrialAfterInterruptedTrial(t *testing.T) {
 	_, o := orderOf(t)
 	need(t, o, cgroup.MemoryLimit)
 	if _, err := o.Groups.manager.Create(trialName, cgroup.Limits{Counted: true}); err != nil {

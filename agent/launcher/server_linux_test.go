@@ -378,8 +378,9 @@ func TestForgedDescriptors(t *testing.T) {
 	w.nothingIsHere()
 }
 
-// TestTooLong: a front that sends messages longer than there are is of no use any more.
-func TestTooLong(t *testing.T) {
+// TestTooLongMessageEndsConnection checks that the launcher stops serving a front that sends a
+// message longer than any valid one.
+func TestTooLongMessageEndsConnection(t *testing.T) {
 	w := newWorld(t)
 	raw, err := w.conn.file.SyscallConn()
 	if err != nil {
@@ -440,7 +441,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestManyWaits: orders that wait for the end of a job keep no descriptors open, and there is an end of their number.
+// TestManyWaits checks that orders that wait for the end of a job keep no descriptors open, and
+// that their number is limited.
 func TestManyWaits(t *testing.T) {
 	w, s := makeWorld(t)
 	const most = 100

@@ -412,9 +412,9 @@ func TestSubmissions(t *testing.T) {
 	}
 }
 
-// TestAmend: what a user has changed remains one job, a copy is another one, and a front that was captured can have
-// neither of something that the owner has not submitted.
-func TestAmend(t *testing.T) {
+// TestAmendedAndCopiedJobs checks that a changed job remains one job and that a copy is another
+// one. A captured front can start neither if the owner has not submitted it.
+func TestAmendedAndCopiedJobs(t *testing.T) {
 	w, s := newStrictWorld(t)
 	of := func(o *order) *claim.Source {
 		return &claim.Source{UID: w.owner.UID, Key: o.key, Digest: o.claim.Digest(o.key)}
@@ -478,8 +478,9 @@ func TestAmend(t *testing.T) {
 	}
 }
 
-// TestKeep: looking for old submissions keeps no user waiting, and one that is claimed again is not old.
-func TestKeep(t *testing.T) {
+// TestOldSubmissionsAreForgotten checks that the search for old submissions delays no user, and
+// that a submission that is claimed again is not old.
+func TestOldSubmissionsAreForgotten(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	spool, err := jobdir.OpenSpool(t.TempDir())
 	if err != nil {
@@ -522,8 +523,9 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestDesk: the launcher takes claims from any user, over a long path too, and nothing but claims.
-func TestDesk(t *testing.T) {
+// TestDeskTakesClaimsOfAnyUser checks that the launcher takes claims of any user, also over a
+// socket with a long path, and nothing but claims.
+func TestDeskTakesClaimsOfAnyUser(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	spool, err := jobdir.OpenSpool(filepath.Join(t.TempDir(), strings.Repeat("a", 100)))
 	if err != nil {
@@ -600,9 +602,10 @@ func TestDesk(t *testing.T) {
 	}
 }
 
-// TestStrangersAtTheDesk: the desk takes no claims of user IDs without a user, and keeps connections free for users.
-// Each user may have thousands of such IDs (newuidmap(1)).
-func TestStrangersAtTheDesk(t *testing.T) {
+// TestDeskRefusesUserIDsWithoutUser checks that the desk takes no claims of user IDs without a
+// user, and keeps connections free for users. Each user may have thousands of such IDs
+// (newuidmap(1)).
+func TestDeskRefusesUserIDsWithoutUser(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	for _, c := range []struct {
 		passwd string

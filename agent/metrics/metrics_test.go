@@ -292,7 +292,7 @@ func TestAgentThatHangs(t *testing.T) {
 	}
 }
 
-func TestNothingElseIsServed(t *testing.T) {
+func TestOnlyMetricsAndHealthAreServed(t *testing.T) {
 	server := httptest.NewServer(New(Options{Agent: busy(), Sensors: sensors}).Handler())
 	defer server.Close()
 	for path, want := range map[string]int{

@@ -144,8 +144,9 @@ func TestScopeExistsAsLongAsThereAreJobs(t *testing.T) {
 	ended(t)
 }
 
-// TestHolderEndsWithUs: a process that is killed cannot close anything.
-func TestHolderEndsWithUs(t *testing.T) {
+// TestScopeHolderEndsWithKilledProcess checks that the process that holds the scope ends with a
+// process that was killed and could not close it.
+func TestScopeHolderEndsWithKilledProcess(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd)
 	self, err := os.Executable()
 	if err != nil {
@@ -183,9 +184,9 @@ func forEver() error {
 	return nil
 }
 
-// TestManyComeAndGo: the scope comes to its end and is made again all the time, and
-// nobody is left without.
-func TestManyComeAndGo(t *testing.T) {
+// TestProcessesUseScopeConcurrently opens and closes the scope in many processes at the same time.
+// It ends and is created again repeatedly, and every process gets a scope.
+func TestProcessesUseScopeConcurrently(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd)
 	var wg sync.WaitGroup
 	errs := make(chan error, 1000)

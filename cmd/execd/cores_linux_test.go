@@ -169,9 +169,10 @@ func TestProcessorsOfAQueueOnTwoSockets(t *testing.T) {
 	}
 }
 
-// TestCoresOfJobsBesideEachOther are different ones: first sockets without a job,
-// then what is left, then none; and what a job has had can be had again.
-func TestCoresOfJobsBesideEachOther(t *testing.T) {
+// TestConcurrentJobsGetDifferentCores checks that concurrent jobs get different cores: first on
+// sockets without a job, then the remaining ones, then none. The cores of a finished job are given
+// out again.
+func TestConcurrentJobsGetDifferentCores(t *testing.T) {
 	c := onCores(t, asRoot)
 	var jobs []*live
 	var used topology.CPUSet

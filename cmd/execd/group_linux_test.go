@@ -159,9 +159,9 @@ func TestTasksHaveGroupsOneAfterAnother(t *testing.T) {
 	w.noGroups(t)
 }
 
-// TestNothingIsLeftWhenAllAreKilled: neither the supervisor nor execd run can
+// TestNextRunCleansUpAfterKilledSupervisor kills the supervisor and execd run, so that neither can
 // clean up; the next execd run does.
-func TestNothingIsLeftWhenAllAreKilled(t *testing.T) {
+func TestNextRunCleansUpAfterKilledSupervisor(t *testing.T) {
 	t.Parallel()
 	needs(t, cgroup.Kill)
 	w := inWorld(t, asRoot)

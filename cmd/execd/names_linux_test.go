@@ -133,9 +133,9 @@ func TestNamesThatUsersExchange(t *testing.T) {
 	}
 }
 
-// --as counts for the files that stand before it on the command line, too, and for whose job
-// it is.
-func TestOwnOptionsCountEverywhere(t *testing.T) {
+// TestOptionAsAppliesToEarlierOptions checks that --as applies to files that are named before it on
+// the command line, too, and to the owner of the job.
+func TestOptionAsAppliesToEarlierOptions(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
 	options := w.write(t, "options", "-N named\n")

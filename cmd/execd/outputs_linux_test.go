@@ -146,8 +146,9 @@ func TestOutputsOfRoot(t *testing.T) {
 	}
 }
 
-// What a user has put into a directory that root reads as a whole leads to none of root's files.
-func TestLinksInWhatRootReads(t *testing.T) {
+// TestLinksInDirectoryThatRootReads checks that links that a user has put into a directory that
+// root reads as a whole do not lead to root's files.
+func TestLinksInDirectoryThatRootReads(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
 	roots := openDir(t)

@@ -142,7 +142,8 @@ func TestScriptsTakeNothingOfRootsEnvironment(t *testing.T) {
 	w.gone(t)
 }
 
-// What a site's procedure calls is not the user's to choose.
+// TestProceduresRunInAnEnvironmentOfTheirOwn checks that the user cannot choose which programs a
+// site's procedure calls.
 func TestProceduresRunInAnEnvironmentOfTheirOwn(t *testing.T) {
 	for name, who := range map[string]string{"root": "root@", "another user": "bob@", "the owner": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -209,8 +210,8 @@ echo "$PATH"
 	}
 }
 
-// A job cannot write its own verdict.
-func TestStateFilesAreNotTheUsers(t *testing.T) {
+// TestJobCannotWriteStateFiles checks that a job cannot change its own outcome.
+func TestJobCannotWriteStateFiles(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
 	job := w.write(t, "job", attempts+`

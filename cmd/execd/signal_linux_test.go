@@ -349,9 +349,9 @@ func (w *world) feed(t *testing.T, name string) {
 	}
 }
 
-// TestKilled kills execd run while its job runs: the shepherd sees the job
-// through, and the next execd run tells of it and cleans up.
-func TestKilled(t *testing.T) {
+// TestKilledRunLeavesJobToSupervisor kills execd run while its job runs. The supervisor follows the
+// job to its end, and the next execd run reports it and cleans up.
+func TestKilledRunLeavesJobToSupervisor(t *testing.T) {
 	for name, m := range map[string]mode{"user": asUser, "root": asRoot} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -38,9 +38,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A file that is kept open is read in its current state and length; a missing or unreadable one is
-// opened again.
-func TestKept(t *testing.T) {
+// TestKeptFileIsReadAgain checks that a file that is kept open is read with its current contents
+// and length; a missing or unreadable one is opened again.
+func TestKeptFileIsReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	k := Kept{Path: path}
 	defer k.Close()

@@ -78,7 +78,7 @@ var ways = map[string]func(path string) error{
 	},
 }
 
-func TestPlacesOfOurOwn(t *testing.T) {
+func TestWriteToOwnDirectories(t *testing.T) {
 	for way, write := range ways {
 		t.Run(way, func(t *testing.T) {
 			dir := place(t)
@@ -113,7 +113,7 @@ func TestPlacesOfOurOwn(t *testing.T) {
 	}
 }
 
-func TestPlacesOfOthers(t *testing.T) {
+func TestWriteToDirectoriesOfOthers(t *testing.T) {
 	for way, write := range ways {
 		for what, c := range map[string]struct {
 			name     string // of the file
@@ -170,8 +170,9 @@ func TestPlacesOfOthers(t *testing.T) {
 	}
 }
 
-// Whatever alice exchanges meanwhile, nothing is written outside of her directory.
-func TestExchangedMeanwhile(t *testing.T) {
+// TestPathReplacedDuringWrite checks that nothing is written outside of alice's directory, whatever
+// she replaces during the write.
+func TestPathReplacedDuringWrite(t *testing.T) {
 	for way, write := range ways {
 		t.Run(way, func(t *testing.T) {
 			dir := place(t)

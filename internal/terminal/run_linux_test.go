@@ -207,8 +207,9 @@ func TestRunWithoutTerminal(t *testing.T) {
 	}
 }
 
-// A reader of the output who goes away is no reason to die on the spot.
-func TestOutputGone(t *testing.T) {
+// TestRunEndsOrderlyIfOutputIsClosed checks that a closed output does not kill the process by
+// SIGPIPE.
+func TestRunEndsOrderlyIfOutputIsClosed(t *testing.T) {
 	person, program := pair(t)
 	resize(t, program, 24, 80)
 	out, shows, err := os.Pipe()

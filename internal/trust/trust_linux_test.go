@@ -317,9 +317,9 @@ func attack(dir, path string) (how string) {
 	return how
 }
 
-// TestWhatPassesCannotBeAttacked: whatever owners and modes the parts of a path have, if alice
-// can change what it leads to, it does not pass.
-func TestWhatPassesCannotBeAttacked(t *testing.T) {
+// TestTrustedPathsCannotBeChangedByOthers tries owners and modes of all parts of a path: a path
+// that alice can change is not trusted.
+func TestTrustedPathsCannotBeChangedByOthers(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	passed, attacked := 0, 0
 	rapid.Check(t, func(r *rapid.T) {

@@ -114,9 +114,9 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Below a directory that root has opened the rights of the user count, and not those on the
-// directories above; no link leads out.
-func TestBelow(t *testing.T) {
+// TestOpenBelowDirectory checks files below a directory that root has opened: the user's rights
+// count from there on, not those on the directories above, and no link leads out.
+func TestOpenBelowDirectory(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := place(t)
 	if err := errors.Join(os.Chown(dir+"/closed/file", alice, alice), os.WriteFile(dir+"/closed/secret", []byte("secret"), 0o600),
@@ -150,8 +150,9 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// Nothing that a user puts in the place of a file meanwhile makes root read another one.
-func TestReplacedMeanwhile(t *testing.T) {
+// TestFileReplacedDuringOpen checks that root reads no other file, whatever a user puts in the
+// file's place meanwhile.
+func TestFileReplacedDuringOpen(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := place(t)
 	path, other := dir+"/alice/turn", dir+"/alice/other"

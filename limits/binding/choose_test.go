@@ -265,7 +265,7 @@ func TestTopologyInUse(t *testing.T) {
 	}
 }
 
-func TestACoreOfTwoJobsIsInUseUntilBothEnd(t *testing.T) {
+func TestCoreOfTwoJobsIsInUseUntilBothEnd(t *testing.T) {
 	used := make(InUse)
 	core := []topology.Pair{{Socket: 0, Core: 1}}
 	used.Add(core)

@@ -40,7 +40,7 @@ func TestCPUSetForms(t *testing.T) {
 	}
 }
 
-func TestListsThatAreNone(t *testing.T) {
+func TestParseListRefusesInvalidLists(t *testing.T) {
 	for _, text := range []string{",", "1,", "-1", "1-", "3-1", "a", "1-2-3", "+1", "0x1", "65536", "0-65536", "1 2", "99999999999999999999"} {
 		if s, err := ParseList(text); err == nil || !strings.HasPrefix(err.Error(), "cannot read CPU list ") {
 			t.Errorf("%q reads as %v, %v", text, s, err)

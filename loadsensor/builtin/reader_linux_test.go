@@ -93,7 +93,7 @@ func TestNamesUnitsAndFormats(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
+func TestUnreadableValuesAreOmitted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		without string
 		file    string

@@ -226,8 +226,9 @@ func TestSensorAnswers(t *testing.T) {
 	}
 }
 
-// A caller that asks as soon as a report is announced gets a new one.
-func TestAskedWhenTold(t *testing.T) {
+// TestAskFromReportCallback checks that a caller that asks as soon as a report is announced gets a
+// new one.
+func TestAskFromReportCallback(t *testing.T) {
 	var asker *Sensor
 	started := make(chan struct{})
 	b := begin(t, fmt.Sprintf(good, "echo n1:a:1"), func(c *Config) {
@@ -417,7 +418,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-func TestWrongOutputCostsNothingButItself(t *testing.T) {
+func TestInvalidLinesAreSkipped(t *testing.T) {
 	b := begin(t, fmt.Sprintf(good, `printf 'oops\r\n'; echo n1:a:1; echo complaint >&2; echo global:b; printf 'n1:c:2\r\n'`))
 	if got := b.ask(); got != "n1:a:1 n1:c:2" {
 		t.Errorf("%q", got)
@@ -468,7 +469,7 @@ while ! test -e go; do :; done
 	}
 }
 
-func TestReportThatWasNotAskedFor(t *testing.T) {
+func TestUnrequestedReportIsAViolation(t *testing.T) {
 	b := begin(t, "#!/bin/sh\necho begin; echo h:a:1; echo end\necho begin; echo h:a:2; echo end\nwhile read l; do test \"$l\" = quit && exit; done\n")
 	b.await(Reported)
 	if e := b.await(Violated); e.Violation.Problem != "the report was not asked for" {
@@ -558,7 +559,7 @@ func touch(b *bench) {
 	}
 }
 
-func TestWhatCannotBeStarted(t *testing.T) {
+func TestUnstartablePrograms(t *testing.T) {
 	for name, tt := range map[string]struct {
 		prepare func(b string) error
 		want    string
@@ -593,7 +594,7 @@ func TestScriptWithoutInterpreter(t *testing.T) {
 	}
 }
 
-func TestSurroundings(t *testing.T) {
+func TestEnvironmentAndDescriptorsOfSensor(t *testing.T) {
 	t.Setenv("SECRET", "of the agent")
 	// A descriptor that the parent of this process has left open.
 	stray, err := unix.Open("/dev/null", unix.O_RDONLY, 0)

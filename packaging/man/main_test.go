@@ -48,7 +48,7 @@ func TestPagesHaveTheOptions(t *testing.T) {
 	}
 }
 
-func TestPagesThatCannotBeWritten(t *testing.T) {
+func TestInvalidPagesAreRefused(t *testing.T) {
 	for page, want := range map[string]string{
 		"":                        `no lines '.\" options of NAME'`,
 		".\\\" options of qsub\n": "no lines",

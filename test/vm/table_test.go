@@ -45,7 +45,7 @@ const executables = "^TestScripts$/./^plain$|^Test(JobAgainstItsShepherd|Planted
 // groups of jobs.
 const (
 	groupsOfJobs    = "Group|Left|Limits|Devices|Told"
-	groupsInCommand = "^Test(JobsAreInAGroup|TasksHaveGroups.*|NothingIsLeftWhenAllAreKilled|DeniedDevices|Doctor|JobsOutliveRestart)$"
+	groupsInCommand = "^Test(JobsAreInAGroup|TasksHaveGroups.*|NextRunCleansUpAfterKilledSupervisor|DeniedDevices|Doctor|JobsOutliveRestart)$"
 )
 
 // cores matches the tests that need two sockets.

@@ -248,8 +248,9 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// A call whose caller has gone ends.
-func TestGone(t *testing.T) {
+// TestCallEndsWhenCallerDisconnects checks that a call ends when its caller has closed the
+// connection.
+func TestCallEndsWhenCallerDisconnects(t *testing.T) {
 	r := run(t, nil)
 	r.agent.gate = make(chan struct{})
 	conn, err := net.Dial("unix", r.socket)
@@ -282,8 +283,9 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// Who sends nothing, or half a request and then no more, is hung up on.
-func TestSlow(t *testing.T) {
+// TestIncompleteRequestIsDisconnected checks that the server closes connections of clients that
+// send nothing, or only a part of a request.
+func TestIncompleteRequestIsDisconnected(t *testing.T) {
 	r := run(t, func(o *Options) {
 		o.Limits.Header, o.Limits.Read, o.Limits.Idle = 50*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
 	})

@@ -53,8 +53,9 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Everything that a start can say arrives, bytes that are no UTF-8 included.
-func TestStartHasAll(t *testing.T) {
+// TestStartTransfersAllFields checks that every field of a start arrives, including bytes that are
+// not UTF-8.
+func TestStartTransfersAllFields(t *testing.T) {
 	r := run(t, nil)
 	q := api.Start{
 		Job: 8, Task: 3, Key: "k", Owner: "bob", Group: "staff", Department: "d", Command: []string{"-N", "n", "-V", "-cwd", "-t", "1-5:2", "-pe", "smp", "2", "a\xff.sh", "b\xfe"},

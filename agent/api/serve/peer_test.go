@@ -119,8 +119,9 @@ func someUsers(uid uint32) (*userdb.User, error) {
 	return nil, userdb.ErrUnknown
 }
 
-// A manager of a cell could become root as its master: by a configuration with a prolog of root,
-// or by a job of any user. Where the master is a part of the daemon, only root orders what it does.
+// TestManagersAreNoMasters checks that a manager of a cell cannot act as its master: a manager
+// could otherwise become root, by a configuration with a prolog of root, or by a job of any user.
+// If the master is a part of the daemon, only root can use the methods of a master.
 func TestManagersAreNoMasters(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	r := run(t, func(o *Options) {
@@ -496,8 +497,9 @@ func TestLoopbackRefused(t *testing.T) {
 	}
 }
 
-// A connection outlives the certificate that it was made with, and then is of no use.
-func TestExpiredMeanwhile(t *testing.T) {
+// TestCertificateExpiresDuringConnection checks that a connection is refused once the certificate
+// with which it was made has expired.
+func TestCertificateExpiresDuringConnection(t *testing.T) {
 	s := &Server{masters: set([]string{"master"})}
 	a := newAuthority(t, "ca")
 	leaf := a.issue(t, certificate{names: []string{"other", "master"}, until: time.Now().Add(time.Hour)}).Leaf

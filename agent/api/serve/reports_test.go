@@ -199,8 +199,9 @@ func TestHeartbeat(t *testing.T) {
 	}
 }
 
-// The time in which something must be read begins again with each thing that is written.
-func TestStreamGoesOn(t *testing.T) {
+// TestStreamWriteDeadlineIsRenewed checks that each write to a stream starts the timeout for its
+// reader again.
+func TestStreamWriteDeadlineIsRenewed(t *testing.T) {
 	r := run(t, func(o *Options) { o.Limits.Write = time.Second })
 	lines := r.stream(t.Context(), `{"after":1,"heartbeat":0.4}`)
 	if got := read(t, lines, 3); strings.Count(got, `"heartbeat"`) != 3 {
@@ -257,8 +258,8 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// What previous agents have seen counts, too.
-func TestEpochOfTheAgent(t *testing.T) {
+// TestEpochSeenByPreviousAgent checks that the epochs that previous agents have seen count, too.
+func TestEpochSeenByPreviousAgent(t *testing.T) {
 	r := run(t, nil)
 	r.stop()
 	s, err := New(Options{Socket: r.socket})
@@ -322,8 +323,9 @@ func TestStopInTime(t *testing.T) {
 	wantCode(t, "a call that was given up", <-done, api.Unavailable, "cannot reach")
 }
 
-// A reader that does not read loses its stream, and nobody else anything.
-func TestStreamNobodyReads(t *testing.T) {
+// TestStreamOfStalledReaderIsClosed checks that a client that does not read loses its stream, and
+// that other clients are not affected.
+func TestStreamOfStalledReaderIsClosed(t *testing.T) {
 	for _, coding := range []string{"identity", "gzip"} {
 		t.Run(coding, func(t *testing.T) {
 			r := run(t, func(o *Options) { o.Limits.Write = time.Second })

@@ -141,8 +141,9 @@ func submitVariable(name, value string) submit.Variable {
 	return submit.Variable{Name: name, Value: value}
 }
 
-// What the agent is a part of has calls of its own on the socket.
-func TestFurtherMethods(t *testing.T) {
+// TestAdditionalMethodsOnSocket checks the calls on the socket that belong to the program of which
+// the agent is a part.
+func TestAdditionalMethodsOnSocket(t *testing.T) {
 	type word struct{ Text string }
 	r := run(t, func(o *Options) {
 		o.Methods = map[string]Method{"/test.Service/Echo": {Body: 2 << 20, Do: func(_ context.Context, c *Call) (any, *api.Error) {

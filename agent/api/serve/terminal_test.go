@@ -115,8 +115,9 @@ func (s *silent) Exit(ctx context.Context) (*job.Outcome, error) {
 	return nil, ctx.Err()
 }
 
-// Who goes without a word is never taken for one who has detached: nobody would end the job.
-func TestGoneWithoutAWord(t *testing.T) {
+// TestLostConnectionIsNotDetach checks that a lost connection is never taken for a detach:
+// otherwise the job would not be ended.
+func TestLostConnectionIsNotDetach(t *testing.T) {
 	r := run(t, nil)
 	gone := make(chan string, 1)
 	r.agent.terminal = func() agent.Terminal { return &silent{gone: gone, over: make(chan struct{})} }
@@ -304,9 +305,10 @@ func (h *halfClosed) Exit(ctx context.Context) (*job.Outcome, error) {
 	return &job.Outcome{}, nil
 }
 
-// Who has lost a job that has closed its output is told so, and not how the job ends, of
-// which he has seen a part.
-func TestTakenWithClosedOutput(t *testing.T) {
+// TestAttachedClientOfClosedOutputIsReplaced attaches a second client to a job that has closed its
+// output. The first client is told that it was replaced, not how the job ends, because it has seen
+// only a part of it.
+func TestAttachedClientOfClosedOutputIsReplaced(t *testing.T) {
 	for _, exits := range []bool{false, true} {
 		r := run(t, nil)
 		r.agent.terminal = func() agent.Terminal {

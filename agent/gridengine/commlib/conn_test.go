@@ -96,7 +96,7 @@ func TestMessagesGoBothWays(t *testing.T) {
 	}
 }
 
-func TestAReceiptIsGivenBeforeTheAnswer(t *testing.T) {
+func TestReceiptPrecedesAnswer(t *testing.T) {
 	a, b := sockets(t)
 	go func() {
 		s, err := Server(b, Options{}, func(r *ConnectRequest) ConnectResponse {
@@ -145,8 +145,9 @@ func TestARefusedConnection(t *testing.T) {
 	}
 }
 
-// Who says nothing is asked, and who does not answer is given up.
-func TestSilence(t *testing.T) {
+// TestSilentPeerIsProbedAndClosed checks that a connection without messages is probed, and closed
+// if the peer does not answer.
+func TestSilentPeerIsProbedAndClosed(t *testing.T) {
 	t.Run("a peer that answers is kept", func(t *testing.T) {
 		c, s := pair(t, Options{Silence: 20 * time.Millisecond}, Options{Status: func() Status { return Status{Info: "fine"} }})
 		questions := make(chan struct{})
@@ -202,7 +203,7 @@ func TestASlowSender(t *testing.T) {
 	}
 }
 
-func TestASilentClientIsGivenUpInTheHandshake(t *testing.T) {
+func TestHandshakeTimeout(t *testing.T) {
 	_, b := sockets(t)
 	_, err := Server(b, Options{Handshake: 10 * time.Millisecond}, func(*ConnectRequest) ConnectResponse { return ConnectResponse{} })
 	if err == nil {

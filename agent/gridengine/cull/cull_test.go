@@ -123,9 +123,10 @@ type queue struct {
 	HardVmem string   `cull:"h_vmem"`
 }
 
-// A fork has put an attribute between those of a queue, without another version number. Its
-// attributes are found by the descriptor that travels with them.
-func TestForkIsNotMisread(t *testing.T) {
+// TestAttributesOfForkAreFoundByDescriptor reads a queue of a fork of Grid Engine that has put an
+// attribute between the others without changing the version number. The attributes are found by the
+// descriptor in the message.
+func TestAttributesOfForkAreFoundByDescriptor(t *testing.T) {
 	f := cull.GridEngine81
 	behind := f.ID("QU", "h_vmem")
 	e := &cull.Element{}

@@ -128,8 +128,9 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// What the command has left behind, and what that writes, is not waited for.
-func TestLeftBehind(t *testing.T) {
+// TestProcessesLeftByCommandAreNotAwaited checks that the relay does not wait for processes that
+// the command has left behind, nor for their output.
+func TestProcessesLeftByCommandAreNotAwaited(t *testing.T) {
 	for name, left := range map[string]string{"is silent": "sleep 1000", "writes on and on": "yes"} {
 		for how, pty := range map[string]bool{"pipes": false, "a terminal": true} {
 			t.Run(name+" to "+how, func(t *testing.T) {

@@ -43,7 +43,7 @@ func TestReportOfExceededLimit(t *testing.T) {
 	}
 }
 
-func TestAJobWithAllThatItsMasterSends(t *testing.T) {
+func TestDecodeJobWithAllOptions(t *testing.T) {
 	found := false
 	captured(t, func(s *capture.Stream, from commlib.Endpoint, m *commlib.Message) {
 		if s.Session != "job-options" || message.Tag(m.Tag) != message.TagJobExecution {

@@ -112,8 +112,9 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestNumbersStay removes a GPU and adds others: each keeps its number, also after restarts.
-func TestNumbersStay(t *testing.T) {
+// TestGPUsKeepTheirNumbers removes a GPU and adds others: each keeps its number, also after
+// restarts.
+func TestGPUsKeepTheirNumbers(t *testing.T) {
 	root, file := hostWith(t, h100, mi)
 	r := open(t, root, file)
 	ids := func() string {
@@ -160,9 +161,9 @@ func TestNumbersStay(t *testing.T) {
 	}
 }
 
-// TestNoneIsOffered checks that a host that cannot know the numbers of its GPUs offers none, and
-// denies all to jobs.
-func TestNoneIsOffered(t *testing.T) {
+// TestNoGPUsWithoutNumbers checks that a host that cannot determine the numbers of its GPUs offers
+// none, and denies all to jobs.
+func TestNoGPUsWithoutNumbers(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(t *testing.T, root, file string)
 		want   string
@@ -194,8 +195,8 @@ func TestNoneIsOffered(t *testing.T) {
 	}
 }
 
-// TestNextDaemon checks that a waiting daemon gets the GPUs of one that has ended.
-func TestNextDaemon(t *testing.T) {
+// TestWaitingDaemonGetsGPUs checks that a waiting daemon gets the GPUs of one that has ended.
+func TestWaitingDaemonGetsGPUs(t *testing.T) {
 	root, file := hostWith(t, h100)
 	first, second := open(t, root, file), open(t, root, file+"2")
 	first.Close()
@@ -204,7 +205,7 @@ func TestNextDaemon(t *testing.T) {
 	}
 }
 
-func TestBroken(t *testing.T) {
+func TestBrokenGPUsAreNotOffered(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
 		"the driver does not know it": {"proc/driver/nvidia/gpus/" + h100.Address, "", "NVIDIA's driver does not know it"},
 		"it is not described":         {"proc/driver/nvidia/gpus/" + h100.Address + "/information", "\x00\xff", "the driver gives no number of its device"},

@@ -107,7 +107,7 @@ func (h *host) next(t *testing.T) Result {
 	return <-h.ran
 }
 
-func TestLife(t *testing.T) {
+func TestBadAndGoodRuns(t *testing.T) {
 	h := newHost(t, "exit 1", nil)
 	if err := h.check.Begin(); err != nil || h.why() != "it has not run yet" {
 		t.Fatalf("before the first run jobs are not taken since %q (%v)", h.why(), err)
@@ -348,7 +348,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-func TestWhoRunsIt(t *testing.T) {
+func TestUserOfHealthCheck(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	lookup := func(name string) (program.Identity, error) {
 		switch name {

@@ -91,8 +91,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestLinesAreNoOrders: no line of a mail is an order to the mailer.
-func TestLinesAreNoOrders(t *testing.T) {
+// TestMailTextCannotCommandMailer checks that no line of a mail is a command to the mailer.
+func TestMailTextCannotCommandMailer(t *testing.T) {
 	o := newOffice(t, `cat >"$DIR/got"`)
 	m := Mailer{Command: o.mailer()}
 	message := letterToTwo

@@ -153,8 +153,8 @@ func TestWordsForFailures(t *testing.T) {
 	}
 }
 
-// One letter of -m at a time.
-func TestWhoWantsMail(t *testing.T) {
+// TestMailOptionLetters checks each letter of -m.
+func TestMailOptionLetters(t *testing.T) {
 	good, bad := &job.Outcome{Ran: true}, &job.Outcome{Failed: job.FailedLimit}
 	got := map[string]string{}
 	for letter, option := range map[string]job.MailOptions{
@@ -200,8 +200,9 @@ func TestUsersWriteNoHeaders(t *testing.T) {
 	}
 }
 
-// Administrators are told what a master holds against queues and hosts, and why.
-func TestAtFailure(t *testing.T) {
+// TestMailToAdministratorsAboutFailures checks the mails that tell administrators which queue or
+// host has an error, and why.
+func TestMailToAdministratorsAboutFailures(t *testing.T) {
 	d := description(2, 0)
 	o := &job.Outcome{
 		ID: d.ID, Failed: job.FailedProlog, Class: job.ClassQueue,

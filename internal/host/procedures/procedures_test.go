@@ -182,8 +182,9 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNobodyHidesTheFile: where somebody else can remove the file, its absence is no permission.
-func TestNobodyHidesTheFile(t *testing.T) {
+// TestFileThatOthersCanRemoveIsRefused checks that the absence of the file is no permission if
+// another user could have removed it.
+func TestFileThatOthersCanRemoveIsRefused(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()
 	if err := os.Chown(dir, 54321, 54321); err != nil {

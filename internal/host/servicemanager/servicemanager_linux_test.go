@@ -90,7 +90,7 @@ func TestWithoutManager(t *testing.T) {
 	n.Watch(t.Context(), func(context.Context) error { t.Error("asked"); return nil }, nil) // returns
 }
 
-func TestManagerThatIsGone(t *testing.T) {
+func TestMissingSocketIsAnError(t *testing.T) {
 	t.Setenv(socketEnv, t.TempDir()+"/nobody")
 	n, err := New(clock.System())
 	if err != nil {

@@ -136,8 +136,9 @@ func nobodyIsLeft(t *testing.T) {
 	}
 }
 
-// One that takes long to end is waited for, and counts until then; too many are not asked.
-func TestTooManyWithoutAnswer(t *testing.T) {
+// TestNumberOfPendingLookupsIsLimited checks that a lookup process counts until it has ended, and
+// that no further ones are started if there are too many.
+func TestNumberOfPendingLookupsIsLimited(t *testing.T) {
 	db := database(t, "passwd: files ldap\n", "echo carol:x:5000:5001::/:/bin/sh\n")
 	db.Patience = 50 * time.Millisecond
 	cmd := exec.Command("sleep", "1000")
@@ -205,8 +206,9 @@ func hold(file string) {
 	}
 }
 
-// One that cannot be ended either is left alone.
-func TestNoAnswerNorEnd(t *testing.T) {
+// TestUnkillableLookupIsAbandoned checks that a lookup process that cannot be killed is no longer
+// waited for.
+func TestUnkillableLookupIsAbandoned(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	self, err := os.Executable()
 	if err != nil {

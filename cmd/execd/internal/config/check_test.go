@@ -112,7 +112,7 @@ site/users/bob:2: warning: delete_time: "1000" has no effect: the user stays unt
 	}
 }
 
-func TestWhatCannotBeChecked(t *testing.T) {
+func TestConfigCheckUsageErrors(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		args  []string
 		usage bool

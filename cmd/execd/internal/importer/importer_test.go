@@ -61,8 +61,9 @@ func load(t *testing.T, dir string) *qconf.Cluster {
 	return c
 }
 
-// Invalid parts are skipped, as little as possible, and reported with file and line.
-func TestWhatIsNotTaken(t *testing.T) {
+// TestInvalidPartsAreSkippedAndReported checks that as little as possible is skipped, and that each
+// skipped part is reported with file and line.
+func TestInvalidPartsAreSkippedAndReported(t *testing.T) {
 	from := lay(t, map[string]string{
 		"cqueues/a.q":              "# of another version\nqname a.q\nhostlist n1 @gone n2\nslots many\npe_list smp gone\nrerun TRUE\nnovelty 5 \\\n   and more\nload_thresholds np_load_avg=1,gone=2\nh_rt 1:0:0\nprojects \\\n    gone\ncomplex_values lic=1,[n1=gone=1,lic=2]\n",
 		"cqueues/b.q":              "slots 1\n",
@@ -159,9 +160,9 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 }
 
-// If a whole cell was read, a missing object does not exist. If only a part was read, missing
-// objects keep their defaults.
-func TestPartsAndWholes(t *testing.T) {
+// TestMissingObjectsOfWholeAndPartialCells checks that a missing object does not exist if a whole
+// cell was read, and keeps its defaults if only a part was read.
+func TestMissingObjectsOfWholeAndPartialCells(t *testing.T) {
 	queue := "qname a.q\nhostlist NONE\npe_list mpi\n"
 	whole := run(t, "--from", lay(t, map[string]string{"cqueues/a.q": queue}))
 	if whole.status != ExitLeft || len(load(t, whole.conf).PENames()) != 0 {

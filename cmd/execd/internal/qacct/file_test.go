@@ -34,7 +34,7 @@ func within(t *testing.T, stdin *os.File, args ...string) (status int, out, errs
 	}
 }
 
-func TestFilesThatAreNone(t *testing.T) {
+func TestSpecialFilesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	if err := unix.Mkfifo(fifo, 0o644); err != nil {

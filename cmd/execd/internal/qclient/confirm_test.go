@@ -12,9 +12,9 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// TestConfirmedByMistake checks that a daemon that was captured cannot have a user confirm jobs that the command line
-// does not name, nor one job again and again.
-func TestConfirmedByMistake(t *testing.T) {
+// TestCapturedDaemonCannotObtainConfirmations checks that a captured daemon cannot make a user
+// confirm jobs that the command line does not name, nor one job repeatedly.
+func TestCapturedDaemonCannotObtainConfirmations(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // where everything else is right, the launcher is not waited for
 	text, err := json.Marshal(&submission.Submission{Command: "true"})

@@ -16,9 +16,10 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// A file with default options in a directory that others can write to is read if it is a
-// file, and the user's; nothing that lies there in its place keeps a command waiting.
-func TestDefaultsOfOthers(t *testing.T) {
+// TestDefaultOptionsInSharedDirectory checks that a file with default options in a directory that
+// others can write to is read if it is a regular file of the user. Nothing else at its path delays
+// the command.
+func TestDefaultOptionsInSharedDirectory(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "own")
 	if err := os.WriteFile(elsewhere, []byte("-N linked\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -71,8 +72,9 @@ func TestDefaultsOfOthers(t *testing.T) {
 	}
 }
 
-// Default options that cannot be used fail the command: they are not silently without effect.
-func TestDefaultsThatAreNone(t *testing.T) {
+// TestUnusableDefaultOptionsFailCommand checks that default options that cannot be used make the
+// command fail: they are not ignored silently.
+func TestUnusableDefaultOptionsFailCommand(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int64
 		text string

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// The server does not wait for a client that announces a body and sends none.
-func TestBodyThatDoesNotCome(t *testing.T) {
+// TestMissingBodyTimesOut checks that the server does not wait for a client that announces a body
+// and sends none.
+func TestMissingBodyTimesOut(t *testing.T) {
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	server := httptest.NewServer(bounded(refuse, 10*time.Millisecond, time.Minute))
 	defer server.Close()
