@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"os"
 	"sync"
 
 	"github.com/execd-project/execd/agent/launch"
@@ -70,4 +71,22 @@ func (a *Agent) groupsFor(config *qconf.Configuration) (*launch.Groups, error) {
 		}
 		return g, err
 	})
+}
+
+// Confine makes a control group for a process of a user that does not belong to a job: see
+// launch.Groups.Confine. Only a daemon of root has such processes.
+func (a *Agent) Confine() (dir *os.File, remove func(), err error) {
+	groups, err := a.groupsFor(a.Cluster().Config(a.options.Host))
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, end, err := groups.Confine()
+	if err != nil {
+		return nil, nil, err
+	}
+	return dir, func() {
+		if err := end(); err != nil {
+			a.log.Warn("a control group was not removed", "error", err)
+		}
+	}, nil
 }

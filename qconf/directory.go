@@ -58,6 +58,14 @@ var layoutOf = map[string]folderOrFile{
 	"managers": file, "operators": file, "adminhosts": file, "submithosts": file,
 }
 
+// besides are files that may be in a configuration directory without being a part of the
+// configuration: default options of the commands (sge_request(5), sge_qstat(5), qrstat(1)), and the
+// receivers of messages about jobs.
+var besides = map[string]bool{
+	"sge_request": true, "sge_ar_request": true, "sge_qstat": true, "sge_qhost": true, "sge_qselect": true, "sge_qquota": true, "sge_qrstat": true,
+	"messages": true,
+}
+
 // Options say how a configuration directory is read.
 type Options struct {
 	// Base provides the objects that the directory lacks. Nil is an empty base.
@@ -236,7 +244,7 @@ func (l *loader) readTop() {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if skipped(name) {
+		if skipped(name) || besides[name] {
 			continue
 		}
 		want, known := layoutOf[name]

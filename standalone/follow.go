@@ -178,6 +178,7 @@ func (m *Master) started(r *run, err error) {
 		if m.inError(r.job, r.task) {
 			submitted := time.Unix(m.cell.Job(r.job).Submitted(), 0)
 			m.feeds.ended(r.owner, r, submitted, true, &job.Outcome{Reason: err.Error()})
+			m.messageEnded(m.describe(r.job), nil, r.task, true, &job.Outcome{Reason: err.Error()})
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (m *Master) commit() error {
 		written bool
 	)
 	ofAudit, lines, auditKey := m.auditChanges()
-	changes = append(changes, m.batch.records...)
+	changes = append(append(changes, m.batch.records...), m.messageRecords()...)
 	if len(lines) > 0 || len(changes) > 0 {
 		changes = append(changes, ofAudit...)
 	}
@@ -112,6 +112,7 @@ func (m *Master) commit() error {
 	m.act(b.actions, b.starts)
 	m.ends.sweep(m.cell, m.clock.Now())
 	m.feeds.left(changes, m.clock.Now())
+	m.messagesCommitted(changes)
 	m.forgetTerminals()
 	return nil
 }

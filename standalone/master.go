@@ -71,6 +71,7 @@ type Master struct {
 	seen        answers                        // of commands that may be repeated
 	batch       batch                          // for the next commit
 	trail       trail
+	news        *news
 	pace        pace
 	reports     context.CancelFunc // ends the goroutine that takes reports
 	broken      error              // why the last commit failed
@@ -87,6 +88,7 @@ func New(h *daemon.Host, c clock.Clock) (*Master, error) {
 		ends: newEnds(), feeds: feeds{}, boot: rand.Text(),
 	}
 	m.verifier = verifier.NewServer(m.verifierSays)
+	m.startMessages()
 	var err error
 	if m.store, err = store.Open(filepath.Join(h.Spool, storeFile)); err != nil {
 		return nil, err
@@ -164,6 +166,7 @@ func (m *Master) restore(cluster *qconf.Cluster) error {
 	if err := m.store.Err(); err != nil {
 		return err // a part of the state would be lost
 	}
+	m.restoreMessages()
 	if err := m.scripts.sweep(); err != nil {
 		m.log.Warn("cannot remove unused scripts", "error", err)
 	}
@@ -250,12 +253,14 @@ func (m *Master) Run(ctx context.Context, c agent.Commands) error {
 		beside.Wait()
 		m.orders.wait()
 		m.verifier.Close()
+		m.endMessages()
 	}()
 	m.context, m.commands = ctx, c
 	m.version = c.Health().Configuration
 	if m.host.Keep != nil {
 		beside.Go(func() { m.keepSubmissions(ctx) })
 	}
+	beside.Go(func() { m.messagePending(ctx) })
 	m.resume()
 	m.follow(m.cell.Tick(m.now()).Actions)
 	m.pace.demand()

@@ -214,6 +214,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 		if known == nil {
 			known = &run{key: r.Key, id: r.ID, job: number, task: task, attempt: attempt}
 		}
+		about := m.describe(number)
 		m.keepCheckpoint(known, r.Outcome)
 		m.taskEnded(known, m.end(known, r.Outcome))
 		gone := !m.there(number, task) // otherwise it is restarted, or pending in error state
@@ -222,6 +223,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 		}
 		if gone || m.inError(number, task) {
 			m.feeds.ended(r.Owner, known, r.Submitted, !gone, r.Outcome)
+			m.messageEnded(about, r, task, !gone, r.Outcome)
 		}
 	case known == nil:
 		m.log.Warn("ending a job that is not in the queue any more", "job", r.ID.String())
@@ -231,6 +233,7 @@ func (m *Master) jobReport(r *agent.JobReport) {
 			// A task that was already reported as started is not news.
 			_ = m.cell.TaskStarted(m.now(), number, task, attempt)
 		}
+		m.messageRuns(number, r.Started)
 		used := tickets.Amounts{tickets.CPU: r.Usage.CPU, tickets.Mem: r.Usage.Mem, tickets.IO: r.Usage.IO}
 		if err := m.cell.UsageReport(m.now(), number, task, used); err != nil {
 			m.log.Debug("usage is rejected", "error", err)

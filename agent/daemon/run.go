@@ -96,6 +96,9 @@ type Host struct {
 	// Change changes files of the configuration, by their paths below its directory, or with
 	// nil removes them, and has them used: all or nothing.
 	Change func(files map[string][]byte) error
+	// Confine makes a control group for a process of a user that does not belong to a job: see
+	// agent.Agent.Confine.
+	Confine func() (dir *os.File, remove func(), err error)
 	// File reads a file such as sge_request, which is in the directory of the configuration but not
 	// part of it. The error is fs.ErrNotExist if there is none.
 	File func(name string) ([]byte, error)
@@ -302,7 +305,8 @@ func (d *daemon) makeMaster() (err error) {
 			c, _, err := d.configuration.read()
 			return c, err
 		},
-		File: d.configuration.file,
+		Confine: func() (*os.File, func(), error) { return d.agent.Confine() },
+		File:    d.configuration.file,
 		Change: func(files map[string][]byte) error {
 			return d.configuration.change(files, func() error { return d.useFor(reader{told: files}) })
 		},

@@ -21,6 +21,7 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/config"
 	"github.com/execd-project/execd/cmd/execd/internal/doctor"
 	"github.com/execd-project/execd/cmd/execd/internal/importer"
+	"github.com/execd-project/execd/cmd/execd/internal/messages"
 	"github.com/execd-project/execd/cmd/execd/internal/ps"
 	"github.com/execd-project/execd/cmd/execd/internal/qacct"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
@@ -90,6 +91,7 @@ func table() []row {
 		row{name: "report", summary: "add up what finished jobs used, by user, project and queue", help: text(report.Usage), run: addUp},
 		row{name: "wait", summary: "wait until jobs have finished, and exit with their status", help: text(wait.Usage), run: waitForJobs},
 		row{name: "tail", summary: "show the output of a job, and follow it to its end", help: text(tail.Usage), run: showOutput},
+		row{name: "messages", summary: "show and test who gets messages about your jobs", help: text(messages.Usage), run: showReceivers},
 		row{name: "web", summary: "show hosts, queue and jobs in a browser on this machine", help: text(web.Usage), run: serveWeb},
 		row{name: "doctor", summary: "show which limits this host can enforce, and how to improve it", help: text(doctor.Usage), run: examine},
 		row{name: "completion", summary: "print a script that completes command lines in a shell", help: text(completion.Usage), run: printCompletion},
@@ -356,6 +358,13 @@ func showOutput(args []string) (int, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	c := tail.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: terminal.Is(os.Stderr)}
+	return c.Run(ctx)
+}
+
+func showReceivers(args []string) (int, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	defer stop()
+	c := messages.Command{Args: args, Stdout: os.Stdout, Version: version.String()}
 	return c.Run(ctx)
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/cmd/execd/internal/completion"
 	"github.com/execd-project/execd/cmd/execd/internal/drmaa"
+	"github.com/execd-project/execd/cmd/execd/internal/messages"
+	"github.com/execd-project/execd/internal/messages/deliver"
 	"github.com/execd-project/execd/internal/nearest"
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
@@ -41,6 +43,12 @@ func dispatch(program string, args []string) int {
 		return 0
 	case drmaa.Word: // for the DRMAA library alone
 		return drmaaHelper(args)
+	case deliver.Word: // for the daemon alone
+		if err := messages.Help(os.Stdin, os.Stdout); err != nil {
+			complain("execd "+deliver.Word+":", err)
+			return 1
+		}
+		return 0
 	case "--version", "-version":
 		name = "version"
 	case "--help", "-help", "-h":

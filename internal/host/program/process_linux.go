@@ -33,6 +33,9 @@ type Command struct {
 	Dir string
 	Env []string
 	As  *syscall.Credential // nil for the user of this process
+	// Cgroup is the directory of the control group of version 2 in which the program starts; nil for
+	// that of this process.
+	Cgroup *os.File
 	// Stdin, Stdout and Stderr are as in exec.Cmd: a file is passed to the program; other readers
 	// and writers are copied until WaitDelay after the end of the program, so that a background
 	// process with the same output does not delay the end.
@@ -73,9 +76,13 @@ func Start(c *Command) (*Process, error) {
 	}
 	words := []string{c.Path}
 	for try := 1; ; try++ {
+		attr := &syscall.SysProcAttr{Setsid: true, Credential: c.As}
+		if c.Cgroup != nil {
+			attr.UseCgroupFD, attr.CgroupFD = true, int(c.Cgroup.Fd())
+		}
 		p.cmd = &exec.Cmd{
 			Path: words[0], Args: append(words, c.Args...), Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
-			WaitDelay: c.WaitDelay, SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: c.As},
+			WaitDelay: c.WaitDelay, SysProcAttr: attr,
 		}
 		err := p.cmd.Start()
 		switch {
