@@ -227,6 +227,9 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 		return
 	}
 	x.result = commandAnswer(q.Name, r)
+	if r.Sync {
+		x.result.Boot = m.boot
+	}
 	changed := len(r.Writes) > 0 && m.change(r, x, a)
 	if r.Confirm {
 		x.result.Confirm = api.Text(m.host.Submissions)

@@ -149,6 +149,8 @@ type CommandAnswer struct {
 	// Job is the number of the job that was submitted. Wait tells how it ends.
 	Job  uint32 `json:"job,omitempty"`
 	Sync bool   `json:"sync,omitempty"` // the command waits for the end of the job
+	// Boot is that of a WaitAnswer of the same process of the daemon. It is set if Sync is.
+	Boot string `json:"boot,omitempty"`
 	// Terse says that nothing but its number is printed of the job (-terse).
 	Terse bool `json:"terse,omitempty"`
 	// Command is the name of the command.

@@ -85,6 +85,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	if c.Name == "sge_share_mon" {
 		return c.collect(ctx, q, d)
 	}
+	since := time.Now()
 	a, err := c.ask(ctx, d, q, in)
 	if e, ok := errors.AsType[*unverifiedError](err); ok {
 		return c.unverified(e.error)
@@ -107,7 +108,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		return c.attach(ctx, d, a)
 	}
 	if a.Sync && a.Job != 0 && a.Exit == 0 {
-		return c.sync(ctx, d, a)
+		return c.sync(ctx, d, a, since)
 	}
 	return a.Exit, nil
 }
@@ -312,27 +313,36 @@ func (c *Command) edit(ctx context.Context, f *api.File) (text []byte, err error
 	return userfile.Read(path, textfile.MaxScript)
 }
 
-// sync waits for the end of a job (qsub(1), -sync y).
+// sync waits for the end of a job (qsub(1), -sync y) that was submitted at a time or later.
 //
 // The exit status is that of the first task that ended with another than 0; if one has not
 // come to an end of its own, it is 1.
-func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer) (int, error) {
+func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer, since time.Time) (int, error) {
 	job := a.Job
 	done := c.watch(ctx, d, job)
 	defer done()
 	status, failed, told, ran := 0, false, map[uint32]bool{}, 0
-	q := api.WaitRequest{Job: job}
+	q, restarted := api.WaitRequest{Job: job, Boot: a.Boot}, false
 	for {
 		w, err := d.Wait(ctx, q)
+		if unknown(err) { // a daemon that was started after the job had left
+			w, err, restarted = &api.WaitAnswer{Gone: true, Boot: q.Boot}, nil, true
+		}
+		if err == nil && w.Boot != q.Boot {
+			restarted = restarted || q.Boot != ""
+			q.After, q.Boot = 0, w.Boot
+		}
+		if err == nil && w.Gone && restarted {
+			var ends []api.End
+			ends, err = recordedEnds(ctx, d, job, since)
+			w.Ends = append(w.Ends, ends...)
+		}
 		if err != nil {
 			done()
 			if ctx.Err() != nil {
 				return c.shutDown(d, job)
 			}
 			return exitFailed, Explain(err)
-		}
-		if w.Boot != q.Boot {
-			q.After, q.Boot = 0, w.Boot
 		}
 		q.After += len(w.Ends)
 		if w.Gone {

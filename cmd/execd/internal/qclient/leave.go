@@ -2,9 +2,7 @@ package qclient
 
 import (
 	"context"
-	"errors"
 
-	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/standalone/api"
 )
 
@@ -27,7 +25,7 @@ func (c *Command) FollowEnds(ctx context.Context, job uint32, ended func(api.End
 	defer done()
 	for q := (api.WaitRequest{Job: job}); ; {
 		w, err := d.Wait(ctx, q)
-		if e, ok := errors.AsType[*agentapi.Error](err); ok && e.Code == agentapi.NotFound {
+		if unknown(err) {
 			return false, nil
 		}
 		if err != nil {
