@@ -40,6 +40,8 @@ func testMaster(t testing.TB) (m *Master, log *bytes.Buffer) {
 	m = &Master{host: &daemon.Host{}, scripts: newKept(t.TempDir()), clock: clock.System(), log: hclog.New(&hclog.LoggerOptions{Output: log}), store: s, id: "cell", ends: newEnds()}
 	m.seen = newAnswers(m.read)
 	m.cell, _ = cell.Restore(1, cluster, cell.Options{Managers: []string{"alice"}}, s.All(""))
+	m.startMessages()
+	m.restoreMessages()
 	if err := m.commit(); err != nil { // of what a new cell has
 		t.Fatal(err)
 	}
