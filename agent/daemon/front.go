@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/userdb"
@@ -94,7 +95,7 @@ func (c *Command) becomeLauncher(s *settings) error {
 	if err != nil {
 		return err
 	}
-	argv = append(append(argv, site...), "--", c.Name)
+	argv = append(append(append(argv, site...), s.gpuOptions(cluster)...), "--", c.Name)
 	err = syscall.Exec(path, append(argv, c.Args...), os.Environ())
 	return fmt.Errorf("cannot run the launcher %q: %w", path, err)
 }
@@ -175,6 +176,29 @@ func siteOptions(c *qconf.Cluster, host string) (argv []string, err error) {
 		argv = append(argv, "--pe", string(text))
 	}
 	return argv, nil
+}
+
+// gpuOptions tell the launcher where GPUs are, unless the site manages them itself: see agent.Agent.
+func (s *settings) gpuOptions(c *qconf.Cluster) []string {
+	if x, ok := c.Complexes().Find(launch.GPUMap); ok && x.Type != qconf.ComplexRSMap {
+		return nil
+	}
+	argv := []string{"--gpu-root", s.gpuRoot}
+	h, err := c.Host(s.host)
+	if err != nil {
+		return argv
+	}
+	for _, v := range c.Complexes().Canonical(h.ComplexValues) {
+		if v.Name != launch.GPUMap {
+			continue
+		}
+		if m, err := qconf.ParseResourceMap(v.Value); err == nil {
+			for _, id := range m.IDs {
+				argv = append(argv, "--gpu", id)
+			}
+		}
+	}
+	return argv
 }
 
 // cellDir is the directory that jobs find as SGE_ROOT, below the spool directory.

@@ -24,12 +24,30 @@ const gpuFile = "gpus"
 // the kernel.
 const lookInterval = time.Minute
 
+// gpuRegister knows the GPUs of this host: a *gpu.Register, or the *launcher.GPUs of a front.
+type gpuRegister interface {
+	Inventory() *gpu.Inventory
+	Numbers() []string
+	Wants() bool
+	Refresh() (changed bool)
+	Ask(ctx context.Context) (changed bool)
+	Close()
+}
+
 // openGPUs finds the GPUs of this host.
-func (d *daemon) openGPUs(ctx context.Context) {
-	if d.gridengine && d.gpuComplex == "" {
-		return
+func (d *daemon) openGPUs(ctx context.Context) error {
+	switch {
+	case d.gridengine && d.gpuComplex == "":
+		return nil
+	case d.isFront():
+		gpus, err := d.client.GPUs()
+		if err != nil {
+			return err
+		}
+		d.gpus = gpus
+	default:
+		d.gpus = gpu.OpenRegister(d.gpuRoot, filepath.Join(d.settings.spool, gpuFile))
 	}
-	d.gpus = gpu.OpenRegister(d.gpuRoot, filepath.Join(d.settings.spool, gpuFile))
 	if d.gpus.Wants() {
 		// This is for a host whose devices have never been listed; later the list is in the file.
 		d.gpus.Ask(ctx)
@@ -38,6 +56,7 @@ func (d *daemon) openGPUs(ctx context.Context) {
 		d.configuration.found = d.foundGPUs
 	}
 	d.sayGPUs(nil)
+	return nil
 }
 
 // foundGPUs returns the resource map that the host has found.
@@ -63,7 +82,12 @@ func (d *daemon) foundGPUs() qconf.FoundMap {
 }
 
 // inventory returns the GPUs of this host; nil for none.
-func (d *daemon) inventory() *gpu.Inventory { return d.gpus.Inventory() }
+func (d *daemon) inventory() *gpu.Inventory {
+	if d.gpus == nil {
+		return nil
+	}
+	return d.gpus.Inventory()
+}
 
 // sayGPUs logs changes of the list of GPUs and of their problems.
 func (d *daemon) sayGPUs(before *gpu.Inventory) {

@@ -23,7 +23,6 @@ import (
 	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/internal/certfile"
 	"github.com/execd-project/execd/internal/clock"
-	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/host/healthcheck"
 	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/internal/options"
@@ -157,7 +156,7 @@ type daemon struct {
 	levels        map[string]hclog.Level // of parts of the log
 	sink          *sink
 	configuration *configuration
-	gpus          *gpu.Register    // nil if GPUs are not used
+	gpus          gpuRegister      // nil if GPUs are not used
 	spool         *jobdir.Spool    // nil in a front
 	own           *jobdir.Dir      // of the daemon's own files
 	client        *launcher.Client // of a front; nil for one process
@@ -223,7 +222,9 @@ func (d *daemon) open() (err error) {
 	if err := d.configuration.restore(); err != nil {
 		return err
 	}
-	d.openGPUs(context.Background())
+	if err := d.openGPUs(context.Background()); err != nil {
+		return err
+	}
 	if err := d.makeMaster(); err != nil {
 		return err
 	}
@@ -407,7 +408,9 @@ func (d *daemon) close() {
 		}
 	}
 	d.topology.Close()
-	d.gpus.Close()
+	if d.gpus != nil {
+		d.gpus.Close()
+	}
 	if err := d.books.close(); err != nil {
 		d.log.Error("accounting", "error", err)
 	}

@@ -61,7 +61,7 @@ func (p *Plan) chooseGPUs(spool *jobdir.Spool, near topology.CPUSet) error {
 		ids = append(ids, g.ID)
 	}
 	slices.Sort(ids)
-	p.setGPUs(p.choice.inventory, ids)
+	p.SetGPUs(p.choice.inventory, ids)
 	sayTrusted(p.Description, thingPrefix+p.choice.complex+"="+strings.Join(ids, " "))
 	return nil
 }

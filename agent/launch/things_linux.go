@@ -44,7 +44,7 @@ func (o *Assignment) planThings(p *Plan) {
 	if o.GPUCount > 0 {
 		p.choice = &gpuChoice{o.GPUCount, o.GPUComplex, o.GPUs}
 	} else {
-		p.setGPUs(o.GPUs, o.Things[o.gpuMap()])
+		p.SetGPUs(o.GPUs, o.Things[o.gpuMap()])
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Things)) {
 		sayTrusted(p.Description, thingPrefix+name+"="+strings.Join(o.Things[name], " "))
@@ -56,8 +56,8 @@ func (o *Assignment) planThings(p *Plan) {
 	}
 }
 
-// setGPUs plans that a job has some of the GPUs of a host, and no others.
-func (p *Plan) setGPUs(of *gpu.Inventory, ids []string) {
+// SetGPUs plans that a job has some of the GPUs of a host, and no others.
+func (p *Plan) SetGPUs(of *gpu.Inventory, ids []string) {
 	p.GPUs, p.Deny = slices.Clone(ids), nil
 	for _, n := range of.Denied(ids) {
 		p.Deny = append(p.Deny, cgroup.Device{Major: int64(n.Major), Minor: int64(n.Minor)})

@@ -237,7 +237,7 @@ func checkOurs(p *launch.Plan) error {
 		"the environment of the launcher": d.InheritEnv,
 		"an admin user":                   d.AdminUser != "",
 		"users of procedures":             len(p.Users) > 0,
-		"devices":                         len(p.Devices)+len(p.GPUs)+len(p.Deny) > 0,
+		"devices":                         len(p.Devices)+len(p.Deny) > 0,
 		"variables of GPUs":               len(p.FilteredEnv)+len(p.UnfilteredEnv) > 0,
 		"an additional group id":          d.AddGroupID != 0,
 		"cores that were chosen":          d.Binding != "" || d.BindingCPUs != "" || p.GrantedBinding != nil,

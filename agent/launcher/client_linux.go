@@ -206,10 +206,7 @@ func (c *Client) Area() jobdir.Area { return c.area }
 
 // Groups returns nil, because the launcher has its own groups. The error names the part of the
 // configuration that a front cannot use.
-func (c *Client) Groups(config *qconf.Configuration, gpus bool) (*launch.Groups, error) {
-	if gpus {
-		return nil, errors.New("GPUs cannot be given to jobs with --front-user yet: see --gpu-root")
-	}
+func (c *Client) Groups(config *qconf.Configuration, _ bool) (*launch.Groups, error) {
 	return nil, c.settings.permit(config)
 }
 
@@ -244,6 +241,7 @@ func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.J
 		defer unix.Close(script)
 	}
 	p.GroupIDs, p.Users = nil, nil
+	p.Deny, p.FilteredEnv, p.UnfilteredEnv = nil, nil, nil // the launcher knows the GPUs
 	of := submission.Of
 	if o.Interactive != nil {
 		of = submission.OfInteractive

@@ -45,6 +45,9 @@ const statusFailed = 1
 // it returns its exit status. Run passes signals on to the front. say receives messages about
 // fronts.
 func (s *Server) Run(f *Front, signals <-chan os.Signal, say func(string)) (status int, err error) {
+	if _, err := s.groups(); err != nil {
+		return statusFailed, err
+	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		begun := time.Now()
 		state, told, err := s.runFront(f, signals)

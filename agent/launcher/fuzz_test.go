@@ -31,6 +31,7 @@ func FuzzOrder(f *testing.F) {
 		kindOpen: ofJob{id}, kindLaunch: ofJob{id}, kindWait: ofJob{id}, kindDiscard: ofJob{id},
 		kindPrepare: prepareBody{Plan: plan, Submitted: &submitted{"k", &submission.Submission{Command: "\xff"}}}, kindSignal: signalBody{id, launch.SignalKill},
 		kindNote: noteBody{id, &launch.Note{File: "ended", How: launch.NoteMark, Mark: "told"}}, kindCollect: collectBody{id, 9},
+		kindGPUs:       gpusBody{true},
 		kindPrioritise: prioritiseBody{[]sharer{{id, 5, 100}}},
 		kindRemove:     removeBody{id, true}, kindRemoveScript: scriptBody{7},
 	} {

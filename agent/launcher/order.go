@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 )
 
@@ -44,6 +45,7 @@ const (
 	kindKeep         kind = "keep"
 	kindTerminal     kind = "terminal"
 	kindPrioritise   kind = "prioritise"
+	kindGPUs         kind = "gpus"
 )
 
 // envelope is a message of the front.
@@ -96,6 +98,9 @@ type (
 	scriptBody struct {
 		Job int `json:"job"`
 	}
+	gpusBody struct {
+		Ask bool `json:"ask"` // nvidia-smi for missing data
+	}
 	prioritiseBody struct {
 		Jobs []sharer `json:"jobs"`
 	}
@@ -116,6 +121,11 @@ type (
 	helloAnswer struct {
 		Area     string   `json:"area"`
 		Settings settings `json:"settings"`
+	}
+	// gpusAnswer is empty if the launcher does not look after GPUs.
+	gpusAnswer struct {
+		Inventory *gpu.Inventory `json:"inventory,omitempty"`
+		Numbers   []string       `json:"numbers,omitempty"` // gpu.Register.Numbers
 	}
 	prioritiseAnswer struct {
 		Results []sharing `json:"results"` // in the order of the jobs
@@ -197,6 +207,8 @@ func decodeBody(k kind, text []byte) (any, error) {
 		body = &scriptBody{}
 	case kindKeep:
 		body = &keepBody{}
+	case kindGPUs:
+		body = &gpusBody{}
 	case kindPrioritise:
 		body = &prioritiseBody{}
 	default:

@@ -31,6 +31,7 @@ var harmless = map[string]string{
 	"Description.UserProcesses":      replaced,
 	"GroupIDs":                       replaced,
 	"Processes":                      replaced,
+	"GPUs":                           shares,
 	"Cores":                          shares,
 	"Hosts.first.Slots":              shares,
 	"Hosts.first.Queue":              shares,

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
@@ -22,8 +23,13 @@ import (
 
 // Server carries out the orders of a front. Make one with its exported fields, and call Serve.
 type Server struct {
-	Spool    *jobdir.Spool
-	Groups   *launch.Groups // nil for none
+	Spool *jobdir.Spool
+	// OpenGroups opens the control groups of jobs; gpus is as for launch.OpenGroupsFor. It is nil for none.
+	OpenGroups func(gpus bool) (*launch.Groups, error)
+	// GPUs are the GPUs of this host; nil if the site manages them itself. SiteGPUs are the IDs of GPUs in root's
+	// configuration: if the host does not know one of them, the site manages its GPUs itself, too.
+	GPUs     *gpu.Register
+	SiteGPUs []string
 	Config   *qconf.Configuration
 	Shepherd string // path of the supervisor's executable
 	Rules    Rules
@@ -35,6 +41,9 @@ type Server struct {
 	mostWaits int // the constant, or a smaller number in tests
 
 	trying sync.Mutex // there is one directory for trials
+
+	opening sync.Mutex              // guards opened
+	opened  map[bool]*launch.Groups // by the argument of OpenGroups
 
 	mu   sync.Mutex
 	jobs map[job.ID]*held
@@ -283,6 +292,8 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 			return nil, nil, &refusal{err}
 		}
 		return nil, nil, s.remove(b)
+	case *gpusBody:
+		return s.lookForGPUs(ctx, b.Ask), nil, nil
 	case *prioritiseBody:
 		if err := s.checkPriorities(b); err != nil {
 			return nil, nil, &refusal{err}
@@ -311,9 +322,17 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 	case kindTry:
 		s.trying.Lock()
 		defer s.trying.Unlock()
-		return nil, nil, launch.Try(ctx, s.Spool, s.Groups, s.Config, s.Shepherd)
+		groups, err := s.groups()
+		if err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, launch.Try(ctx, s.Spool, groups, s.Config, s.Shepherd)
 	case kindSweep:
-		return nil, nil, s.Groups.Sweep(s.Spool)
+		groups, err := s.groups()
+		if err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, groups.Sweep(s.Spool)
 	}
 	return nil, nil, &refusal{errors.New("it has no effect")}
 }
@@ -324,7 +343,11 @@ func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, with d
 	case kindOpen:
 		return s.open(id)
 	case kindDiscard:
-		return nil, nil, launch.Discard(s.Spool, s.Groups, id)
+		groups, err := s.groups()
+		if err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, launch.Discard(s.Spool, groups, id)
 	case kindWait:
 		a, err := s.wait(ctx, id)
 		return a, nil, err
@@ -411,10 +434,17 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		}
 	}
 	p := b.Plan
+	groups, err := s.groups()
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := s.Rules.checkPlan(p, b.Submitted, jobdir.Area(s.Spool.Path()), script); err != nil {
 		if f, ok := errors.AsType[*failure](err); ok {
 			return nil, nil, f
 		}
+		return nil, nil, &refusal{err}
+	}
+	if err := s.grantGPUs(p); err != nil {
 		return nil, nil, &refusal{err}
 	}
 	id := p.Description.ID
@@ -427,7 +457,7 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		err = s.storeScript(id.Job, script, p)
 	}
 	if err == nil {
-		h.job, err = launch.PreparePlan(s.Spool, s.Groups, p)
+		h.job, err = launch.PreparePlan(s.Spool, groups, p)
 	}
 	if err == nil {
 		if err = h.job.Dir.Share(s.FrontGID); err != nil {
@@ -469,12 +499,16 @@ func describe(j *launch.Job, stage launch.Stage) (*jobAnswer, error) {
 }
 
 func (s *Server) open(id job.ID) (any, descriptorUser, error) {
+	groups, err := s.groups()
+	if err != nil {
+		return nil, nil, err
+	}
 	h, err := s.enter(id)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer h.mu.Unlock()
-	j, stage, err := launch.Open(s.Spool, s.Groups, s.Rules.Users.User, id)
+	j, stage, err := launch.Open(s.Spool, groups, s.Rules.Users.User, id)
 	var a *jobAnswer
 	if err == nil {
 		if stage == launch.Kept {

@@ -25,6 +25,7 @@ import (
 	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/launcher"
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/job"
@@ -66,7 +67,9 @@ func run(args []string) int {
 
 type options struct {
 	user, spool, execd, host string
-	requests                 list // places of the file sge_request of root's configuration
+	gpuRoot                  string // empty if the launcher does not look after GPUs
+	gpus                     list   // IDs of GPUs in root's configuration
+	requests                 list   // places of the file sge_request of root's configuration
 	rules                    launcher.Rules
 	config                   *qconf.Configuration
 	front                    []string
@@ -95,6 +98,8 @@ func parse(args []string) (*options, error) {
 	flags.Var(&tmpdirs, "tmpdir", "")
 	flags.Var(&commands, "command", "")
 	flags.Var(&shells, "shell", "")
+	flags.StringVar(&o.gpuRoot, "gpu-root", "", "")
+	flags.Var(&o.gpus, "gpu", "")
 	flags.Var(&ckptDirs, "ckpt-dir", "")
 	flags.Var(&queues, "queue", "")
 	flags.Var(&pes, "pe", "")
@@ -176,14 +181,6 @@ func (o *options) serve() (int, error) {
 		return 0, err
 	}
 	defer func() { _ = log.Close() }()
-	groups, err := launch.OpenGroupsFor(spool, o.config, false)
-	if err != nil {
-		return 0, err
-	}
-	defer groups.Close()
-	if groups != nil && groups.Warning != "" {
-		say(groups.Warning)
-	}
 	desk, err := o.openDesk(spool)
 	if err != nil {
 		return 0, err
@@ -201,17 +198,41 @@ func (o *options) serve() (int, error) {
 	})
 	o.rules.FrontUID = user.UID
 	server := &launcher.Server{
-		Spool: spool, Groups: groups, Config: o.config, Shepherd: shepherd, Rules: o.rules, FrontGID: int(user.GID),
+		Spool: spool, GPUs: o.openGPUs(), SiteGPUs: o.gpus, Config: o.config, Shepherd: shepherd, Rules: o.rules, FrontGID: int(user.GID),
 		Refused: func(order string, err error) {
 			log.Refuse(&audit.Record{
 				Caller: audit.Caller{Via: "front", UID: &user.UID, User: user.Name}, Command: order, Outcome: audit.Refused, Error: err.Error(),
 			}, time.Now())
 		},
 	}
+	defer server.GPUs.Close()
+	server.OpenGroups = func(gpus bool) (*launch.Groups, error) {
+		groups, err := launch.OpenGroupsFor(spool, o.config, gpus)
+		if err == nil && groups != nil && groups.Warning != "" {
+			say(groups.Warning)
+		}
+		return groups, err
+	}
+	defer server.Close()
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: os.Environ()}
 	return server.Run(f, signals, say)
+}
+
+// gpuFile is where in the spool directory the numbers of GPUs are.
+const gpuFile = "gpus"
+
+// openGPUs finds the GPUs of this host; nil if the site manages them itself.
+func (o *options) openGPUs() *gpu.Register {
+	if o.gpuRoot == "" {
+		return nil
+	}
+	r := gpu.OpenRegister(o.gpuRoot, filepath.Join(o.spool, gpuFile))
+	if r.Wants() {
+		r.Ask(context.Background())
+	}
+	return r
 }
 
 // openDesk opens the socket on which users confirm their submissions.

@@ -44,10 +44,17 @@ func seen(text string) []string {
 
 // TestGPU starts a daemon that offers the GPUs that it finds: a job gets as many as it requests,
 // finds them in its environment and in its prolog, and cannot open others.
-func TestGPU(t *testing.T) {
+func TestGPU(t *testing.T) { gpusOfJobs(t) }
+
+// TestFrontGPU does so with a daemon of two processes.
+func TestFrontGPU(t *testing.T) { gpusOfJobs(t, "--front-user", frontUser) }
+
+func gpusOfJobs(t *testing.T, options ...string) {
+	t.Helper()
 	testenv.Require(t, testenv.Root)
 	testenv.Require(t, testenv.Cgroup)
 	m := withGPUs(t, twoNVIDIA...)
+	m.args = append(m.args, options...)
 	for _, node := range []struct {
 		name         string
 		major, minor int

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -78,6 +79,30 @@ type Inventory struct {
 
 	numbers []string // the numbers of present and earlier GPUs of this host
 	closed  bool     // they are not known, so that none is offered
+}
+
+// wire is an Inventory in JSON.
+type wire struct {
+	GPUs     []GPU             `json:"gpus,omitempty"`
+	Shared   map[Vendor][]Node `json:"shared,omitempty"`
+	Problems []string          `json:"problems,omitempty"`
+	Numbers  []string          `json:"numbers,omitempty"`
+	Closed   bool              `json:"closed,omitempty"`
+}
+
+// MarshalJSON returns the inventory for another process.
+func (v *Inventory) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wire{v.GPUs, v.Shared, v.Problems, v.numbers, v.closed})
+}
+
+// UnmarshalJSON reads the format of MarshalJSON.
+func (v *Inventory) UnmarshalJSON(text []byte) error {
+	var w wire
+	if err := json.Unmarshal(text, &w); err != nil {
+		return err
+	}
+	*v = Inventory{w.GPUs, w.Shared, w.Problems, w.Numbers, w.Closed}
+	return nil
 }
 
 // Discrete returns the GPUs that are not part of a processor.

@@ -1,0 +1,154 @@
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/gpu"
+)
+
+// groups returns the control groups of jobs, which deny GPUs if the host has any. The first call opens them.
+func (s *Server) groups() (*launch.Groups, error) {
+	if s.OpenGroups == nil {
+		return nil, nil //nolint:nilnil // none
+	}
+	gpus := s.inventory().Numbered()
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if g, ok := s.opened[gpus]; ok {
+		return g, nil
+	}
+	g, err := s.OpenGroups(gpus)
+	if err != nil {
+		return nil, err
+	}
+	if s.opened == nil {
+		s.opened = map[bool]*launch.Groups{}
+	}
+	s.opened[gpus] = g
+	return g, nil
+}
+
+// Close closes the control groups. No front may be served any more.
+func (s *Server) Close() {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	for _, g := range s.opened {
+		g.Close()
+	}
+	s.opened, s.OpenGroups = nil, nil
+}
+
+// inventory returns the GPUs that jobs get; nil if the site manages them itself.
+func (s *Server) inventory() *gpu.Inventory {
+	v := s.GPUs.Inventory()
+	if slices.ContainsFunc(s.SiteGPUs, func(id string) bool { return !v.Known(id) }) {
+		return nil
+	}
+	return v
+}
+
+// mostGPUs is the maximum number of GPUs of a job.
+const mostGPUs = 4096
+
+// grantGPUs plans which GPUs a job can open, and its variables for them. The front chooses among the GPUs of this host.
+func (s *Server) grantGPUs(p *launch.Plan) error {
+	v := s.inventory()
+	if len(p.GPUs) > mostGPUs {
+		return fmt.Errorf("the job has %d GPUs, at most %d are possible", len(p.GPUs), mostGPUs)
+	}
+	for _, id := range p.GPUs {
+		if strings.ContainsFunc(id, isSpecial) {
+			return fmt.Errorf("GPU %.200q has a character that names do not have", id)
+		}
+	}
+	if !v.Numbered() {
+		return nil
+	}
+	if lacking := v.Lacking(p.GPUs); len(lacking) > 0 {
+		return fmt.Errorf("this host does not offer GPU %s", strings.Join(lacking, ", "))
+	}
+	p.SetGPUs(v, p.GPUs)
+	return nil
+}
+
+// lookForGPUs looks for the GPUs of this host again.
+func (s *Server) lookForGPUs(ctx context.Context, ask bool) *gpusAnswer {
+	if s.GPUs == nil {
+		return &gpusAnswer{}
+	}
+	s.GPUs.Refresh()
+	if ask && s.GPUs.Wants() {
+		s.GPUs.Ask(ctx)
+	}
+	return &gpusAnswer{s.GPUs.Inventory(), s.GPUs.Numbers()}
+}
+
+// GPUs are the GPUs of the host of a front. The launcher gives them their numbers: see gpu.Register.
+type GPUs struct {
+	client *Client
+
+	mu  sync.Mutex
+	now gpusAnswer
+	was string // now in JSON
+}
+
+// GPUs returns the GPUs that the launcher has found.
+func (c *Client) GPUs() (*GPUs, error) {
+	g := &GPUs{client: c}
+	_, err := g.look(context.Background(), false)
+	return g, err
+}
+
+func (g *GPUs) look(ctx context.Context, ask bool) (changed bool, err error) {
+	var a gpusAnswer
+	if _, err := g.client.call(ctx, kindGPUs, &gpusBody{ask}, -1, &a); err != nil {
+		return false, err
+	}
+	if a.Inventory == nil {
+		a.Inventory = &gpu.Inventory{}
+	}
+	text, err := json.Marshal(&a)
+	if err != nil {
+		return false, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	changed = g.was != string(text)
+	g.now, g.was = a, string(text)
+	return changed, nil
+}
+
+// Inventory is gpu.Register.Inventory.
+func (g *GPUs) Inventory() *gpu.Inventory {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.now.Inventory
+}
+
+// Numbers is gpu.Register.Numbers.
+func (g *GPUs) Numbers() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.now.Numbers
+}
+
+// Wants reports false: Refresh has the launcher ask nvidia-smi for missing data.
+func (g *GPUs) Wants() bool { return false }
+
+// Refresh has the launcher look again. If the launcher does not answer, nothing has changed.
+func (g *GPUs) Refresh() (changed bool) { return g.Ask(context.Background()) }
+
+// Ask is Refresh with a context.
+func (g *GPUs) Ask(ctx context.Context) (changed bool) {
+	changed, _ = g.look(ctx, true)
+	return changed
+}
+
+// Close has no effect: the launcher keeps the lock of the GPUs.
+func (g *GPUs) Close() {}
