@@ -30,7 +30,7 @@ type Options struct {
 	Spool    *jobdir.Spool // of this agent alone; not used with Launcher
 	Shepherd string        // path of the supervisor's executable; see launch.FindShepherd
 	// Launcher makes the jobs of the agent; nil is this process, in Spool. Own is the directory of
-	// the agent's own files; nil is that of Spool.
+	// the agent's own files; nil means that of Spool.
 	Launcher launch.Launcher
 	Own      *jobdir.Dir
 	Version  string
@@ -109,7 +109,7 @@ type Agent struct {
 	// preparing how many job directories are being written.
 	launching, preparing chan struct{}
 	watcher              *watcher
-	reaper               launch.Reaper // of whoever reports
+	reaper               launch.Reaper // reaps the processes of the agent that reports
 	priorities           chan struct{} // wakes prioritise
 	goroutines           goroutines    // started by spawn: for jobs, and other long-running ones
 	found                []*entry      // jobs of a previous agent, until Run continues with them

@@ -275,7 +275,7 @@ func (c *console) retire() {
 	c.notAlone()
 }
 
-// end closes the terminal, whoever has it.
+// end closes the terminal, even if a client is attached.
 func (c *console) end() {
 	c.mu.Lock()
 	c.take(ErrDetached)

@@ -101,7 +101,7 @@ type Start struct {
 	Submitted  time.Time
 	SubmitEnv  []string
 	SubmitDir  string
-	// Submission is that of launch.Assignment.
+	// Submission is the Submission of launch.Assignment.
 	Submission string
 	Restarted  job.Restart
 	// CheckpointPID is the CheckpointPID in the outcome of the previous run, for a job that
@@ -114,7 +114,7 @@ type Start struct {
 	PE     string // name of the parallel environment; empty for a serial job
 	// Slave says that the master task is on another host; only slave tasks run here.
 	Slave bool
-	// MasterForksSlaves and DaemonForksSlaves are those of sge_pe(5) of Open Cluster Scheduler: no
+	// MasterForksSlaves and DaemonForksSlaves are parameters of sge_pe(5) of Open Cluster Scheduler: no
 	// task may be started where the job script runs, and no more than one at a time on a host.
 	MasterForksSlaves, DaemonForksSlaves bool
 

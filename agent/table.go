@@ -350,7 +350,7 @@ var exhausted = []error{
 	launch.ErrNoGroupID, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.ENOMEM, unix.EIO, unix.ESTALE,
 }
 
-// full reports whether an error is that of a file system, or of a user, without room.
+// full reports whether an error means that a file system is full, or that a user's quota is used up.
 func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // roomError gives an error of the system its code.

@@ -9,7 +9,7 @@ import (
 )
 
 // OfProcess returns the resource limits of each process of a job, if the supervisor watches the CPU
-// time and memory of the whole job. They are those of Rlimits, with three exceptions.
+// time and memory of the whole job. They are the limits of Rlimits, with three exceptions.
 //
 // RLIMIT_CPU is higher than h_cpu, and takes effect only if the supervisor was killed. With the
 // same value the kernel would kill the process first, without terminate method, notification or

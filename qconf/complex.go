@@ -18,7 +18,7 @@ type Complex struct {
 	Urgency        float64     // added to the urgency of a job for each requested unit
 }
 
-// ComplexType is how values of a complex are noted and compared.
+// ComplexType is the type of a complex: the form of its values and their order.
 type ComplexType string
 
 // The types of complex(5).

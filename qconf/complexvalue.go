@@ -127,7 +127,7 @@ func decimal(s string) (float64, error) {
 }
 
 // ResourceMap is the value of a complex of the type RSMAP: distinct elements with an id each, such
-// as the GPUs of a host. A job is told the ids of its elements.
+// as the GPUs of a host. A job gets the IDs of its elements.
 type ResourceMap struct {
 	IDs []string // in the order in which jobs get them; an id that is listed twice can be given to two jobs
 	// Attributes are the attributes of each element, at its index in IDs; nil if no element has

@@ -359,7 +359,7 @@ func (c *Configuration) IsLoginShell(shell string) bool {
 	return slices.Contains(c.LoginShells, pathpkg.Base(shell))
 }
 
-// builtin is how the interactive support of the agent itself is written.
+// builtin is the value for the agent's own interactive support.
 const builtin = "builtin"
 
 // startup returns the kind of an attribute that is builtin, none, or an absolute path with

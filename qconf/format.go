@@ -2,7 +2,7 @@ package qconf
 
 import "strings"
 
-// Style is how Format lays out long values.
+// Style selects the layout that Format uses for long values.
 type Style int
 
 // The styles of Format.

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// isUnset reports whether a value is that of a parameter which is switched off.
+// isUnset reports whether a value switches its parameter off.
 func isUnset(value string) bool {
 	return isWord(value, "", none, "false") || strings.Trim(value, "0:") == ""
 }

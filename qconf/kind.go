@@ -15,7 +15,7 @@ import (
 // Forever is the value of INFINITY for times that allow it.
 const Forever = time.Duration(math.MaxInt64)
 
-// none is how an empty value is written.
+// none is the form in which an empty value is written.
 const none = "NONE"
 
 // name returns an object_name of sge_types(5).

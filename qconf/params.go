@@ -55,7 +55,7 @@ type ExecdParams struct {
 // KeepActive says which job directories stay when their job has ended.
 type KeepActive string
 
-// The values of KEEP_ACTIVE. The last is that of Open Cluster Scheduler.
+// The values of KEEP_ACTIVE. Only Open Cluster Scheduler has the last one.
 const (
 	KeepNone   KeepActive = ""      // false
 	KeepAll    KeepActive = "true"  // all

@@ -224,7 +224,7 @@ func readProcessors(q *queueParts, s string) (string, error) {
 			errs = addError(errs, fmt.Errorf("%w, or UNDEFINED", err))
 			continue
 		}
-		// Whoever reads them next does not take 0x1F and 007.
+		// Plain numbers: other programs would read 0x1F and 007 as different numbers.
 		items[i] = strconv.Itoa(r.First)
 		if strings.Contains(item, "-") {
 			items[i] += "-" + strconv.Itoa(r.Last)

@@ -27,7 +27,7 @@ type JobDetail struct {
 	Host     string `json:"host,omitempty"`
 	// Reservation is the advance reservation that the job runs in, -ar; 0 for none.
 	Reservation int `json:"reservation,omitempty"`
-	// ExecutionTime is that of -a, in seconds since the epoch; 0 for none.
+	// ExecutionTime is the time of -a, in seconds since the epoch; 0 for none.
 	ExecutionTime int64  `json:"executionTime,omitempty"`
 	Account       string `json:"account"`
 	// CheckpointWhen are letters of -c, CheckpointInterval is its interval in seconds.
@@ -35,7 +35,7 @@ type JobDetail struct {
 	CheckpointInterval int    `json:"checkpointInterval,omitempty"`
 	Directory          string `json:"directory,omitempty"`       // -cwd, -wd
 	DirectivePrefix    string `json:"directivePrefix,omitempty"` // -C
-	// Verification is how the request was to be verified, the letter of -w: e or w; "" if
+	// Verification is the letter of -w, with which the request was verified: e or w; "" if
 	// it was not.
 	Verification string `json:"verification,omitempty"`
 	// Output, Error and Input are the paths of -o, -e and -i, each as name:host:path.
@@ -123,7 +123,7 @@ type TaskDetail struct {
 	// Notice describes a request that the execution host has refused to a running task, or is "".
 	Notice   string    `json:"notice,omitempty"`
 	Subtasks []Subtask `json:"subtasks,omitempty"`
-	// PastUsage is that of subtasks that have ended.
+	// PastUsage is the usage of finished subtasks.
 	PastUsage []Measure `json:"pastUsage,omitempty"`
 	// Binding is the topology of the host with the task's cores in lower case; "" for
 	// none.

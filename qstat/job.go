@@ -112,7 +112,7 @@ type Task struct {
 	// Usage is nil until the first report. It does not include the Subtasks.
 	Usage    *Usage    `json:"usage,omitempty"`
 	Subtasks []Subtask `json:"subtasks,omitempty"` // in the order of qstat
-	// PastUsage is that of subtasks that have ended.
+	// PastUsage is the usage of finished subtasks.
 	PastUsage *Usage `json:"pastUsage,omitempty"`
 
 	// Slots is the number of slots that a pending task requests, or that a finished task had. The

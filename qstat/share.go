@@ -41,7 +41,7 @@ type ShareOptions struct {
 	// Fields are the columns in their order, by the names of Header; nil are all of them.
 	// A name that is none is skipped, and without any column nothing is shown (-f).
 	Fields []string
-	// Text is how names are shown, a format of printf(3) with one %s; "" is "%s" (-s).
+	// Text is the format of names, a format of printf(3) with one %s; "" is "%s" (-s).
 	Text string
 	// Delimiters between columns, nodes and collections: -d, -l and -r; a tab and line
 	// breaks if empty.

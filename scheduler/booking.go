@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// booking is how much of a consumable is in use at a place.
+// booking is the amount of a consumable that is in use at a place.
 type booking struct {
 	amount value.Amount
 	// others is the number of slots of jobs that do not request an exclusive attribute. amount

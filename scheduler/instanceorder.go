@@ -45,10 +45,10 @@ const (
 	inMoved
 )
 
-// longest is how long the second list may become.
+// longest is the maximum length of the second list.
 const longest = 512
 
-// room is how many instances can move at the same time.
+// room is the number of instances that can move at the same time.
 const room = 1 << 24
 
 // newOrder sorts usable instances. all are all instances, in the order of their last

@@ -19,7 +19,7 @@ type lookBack struct {
 	plain  bool // the job only takes slots, and the places offer nothing else
 }
 
-// lookBackIn is that in one parallel environment.
+// lookBackIn is the part of a lookBack for one parallel environment.
 type lookBackIn struct {
 	pe     PEID
 	offers []offer

@@ -46,7 +46,7 @@ type Options struct {
 	// Hosts says how names of hosts are compared (bootstrap(5)).
 	Hosts expression.HostNames
 	// Orphans are queue instances that the configuration does not have any more, but
-	// that still have jobs. Whoever names them sees to it that they are Orphaned.
+	// that still have jobs. The caller that names them makes sure that they are Orphaned.
 	Orphans []Orphan
 	// Only restricts the model to one host, for a State of this host only: the model then contains
 	// no other hosts and no queue instances of them, and does not check the names of requested

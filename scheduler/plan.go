@@ -105,7 +105,7 @@ type counter struct {
 	others bool
 }
 
-// span is when a job starts and how long it lasts. It matters where the run plans
+// span is the start and the duration of a job. It matters if the run plans
 // ahead.
 type span struct {
 	start, duration int64
@@ -332,7 +332,7 @@ func (r *run) planCalendars() {
 	}
 }
 
-// closing is when a calendar closes a queue.
+// closing is the time at which a calendar closes a queue.
 type closing struct{ from, until int64 }
 
 // SetClosing says when the calendar of a queue instance will disable or suspend it next,

@@ -25,7 +25,7 @@ type callLimiter struct {
 	of map[uint32]*userSlots
 }
 
-// userSlots is that of one user.
+// userSlots holds the slots of one user.
 type userSlots struct {
 	slots chan struct{}
 	users int // of this turn, waiting ones too

@@ -19,8 +19,8 @@ const (
 	// share is how many times longer than runs take is waited between them, so that
 	// scheduling never takes more than a fifth of the time.
 	share = 4
-	// drainPause is how often is looked whether the host takes jobs again, and
-	// refusalPause how long is waited after it has refused one.
+	// drainPause is the interval at which the master checks whether the host takes jobs again, and
+	// refusalPause is the pause after it has refused one.
 	drainPause   = 200 * time.Millisecond
 	refusalPause = time.Second
 )

@@ -368,7 +368,7 @@ func (e *ends) add(r *run, o *job.Outcome) {
 	}
 }
 
-// started wakes whoever waits for the start of a job.
+// started wakes the callers that wait for the start of a job.
 func (e *ends) started(job uint32) {
 	if j := e.jobs[job]; j != nil {
 		j.wake()

@@ -28,7 +28,7 @@ func (m *Master) verify(jobs []command.Judge, in *command.Input, next func()) {
 				break
 			}
 		}
-		_ = m.do(ctx, next) // the client is told that the daemon is stopping
+		_ = m.do(ctx, next) // the client gets the error that the daemon is stopping
 	})
 }
 

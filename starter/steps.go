@@ -214,7 +214,7 @@ func (s *Shepherd) applyEnd(st step, as account, end ending) result {
 	return stepFailed
 }
 
-// What the exit statuses 99 and 100 mean, as the reason of a failure says it.
+// The meanings of the exit statuses 99 and 100, for the reason of a failure.
 const (
 	rescheduled    = "the job is to be run again"
 	intoErrorState = "the job goes into the error state"

@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/limits/process"
 )
 
-// ending is how a child ended.
+// ending describes the end of a child.
 type ending struct {
 	status   syscall.WaitStatus
 	rusage   syscall.Rusage
@@ -175,7 +175,7 @@ func (s *Shepherd) isStopped() bool {
 	})
 }
 
-// What si_code says of a child that a signal has killed (sigaction(2)).
+// The values of si_code for a child that a signal has killed (sigaction(2)).
 const (
 	cldKilled = 2
 	cldDumped = 3

@@ -60,7 +60,7 @@ type Log struct {
 }
 
 const (
-	// mode is that of the file.
+	// mode is the mode of the file.
 	mode = 0o600
 	// mostPending is how many bytes wait while the file cannot be written.
 	mostPending = 4 << 20

@@ -19,7 +19,7 @@ const Version = 1
 type Record struct {
 	Version int       `json:"v"`
 	Time    time.Time `json:"time"`
-	// ID is that of the call: the records of one call share it.
+	// ID identifies the call: the records of one call share it.
 	ID     string `json:"id"`
 	Part   int    `json:"part,omitempty"` // of a record that was divided, from 2 on
 	Host   string `json:"host"`
@@ -53,7 +53,7 @@ const (
 
 // Caller identifies the caller. Unknown fields are left out.
 type Caller struct {
-	// Via is how: socket, tls, loopback, gridengine, signal or file.
+	// Via is the way of the call: socket, tls, loopback, gridengine, signal or file.
 	Via  string  `json:"via"`
 	UID  *uint32 `json:"uid,omitempty"`
 	User string  `json:"user,omitempty"`

@@ -128,7 +128,7 @@ func parse(name string, args []string) (*settings, error) {
 	return s, s.complete()
 }
 
-// complexName is what complex attributes are called. The name becomes a part of that of a variable.
+// complexName matches the names of complex attributes. The name becomes a part of a variable's name.
 var complexName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // auto is the --master-version that has the agent find out which it is.

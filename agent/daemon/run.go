@@ -71,7 +71,7 @@ type Host struct {
 	// those with the given keys.
 	Submissions string
 	Keep        func(keys []string) error
-	// Users says that the daemon serves all users of the host, whoever it runs as itself.
+	// Users says that the daemon serves all users of the host, even if it does not run as root.
 	Users bool
 	// Socket is where commands find the daemon, and Executable is execd.
 	Socket, Executable string
@@ -445,7 +445,7 @@ func (d *daemon) begin(ctx context.Context) error {
 	return nil
 }
 
-// run serves until it is told to end.
+// run serves until it gets a request to end.
 func (d *daemon) run(ctx context.Context) error {
 	links := []agent.Link{d.server}
 	if d.link != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxAccepted is how many connections there may be that others have opened.
+// maxAccepted is the maximum number of connections that other hosts have opened.
 const maxAccepted = 128
 
 // guests are the connections that others have opened, in the order of their coming.
@@ -21,7 +21,7 @@ type guests struct {
 type guest struct {
 	net.Conn
 	ip   netip.Addr
-	from netip.Prefix // whoever has ip may have all of it
+	from netip.Prefix // a host with ip may have all addresses of it
 }
 
 func newGuest(nc net.Conn) guest {
@@ -74,7 +74,7 @@ func (g *guests) least(next guest, spared []netip.Addr) int {
 	return at
 }
 
-// remove forgets one: it has ended, or is that of qmaster.
+// remove removes a connection that has ended, or that belongs to sge_qmaster.
 func (g *guests) remove(nc net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

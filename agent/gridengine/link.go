@@ -40,7 +40,7 @@ type Options struct {
 	Topology func() (string, error)
 	// Identity is the identity of this daemon for sge_qmaster.
 	Identity message.Identity
-	// Protocol is that of sge_qmaster; nil to find out which it is.
+	// Protocol is the protocol of sge_qmaster. If it is nil, the link finds it out.
 	Protocol *message.Protocol
 	Log      hclog.Logger
 	// GPUComplex is the consumable with which sge_qmaster counts the GPUs of this host; empty if the

@@ -235,7 +235,7 @@ func (g *Groups) unenforced(l cgroup.Limits) []string {
 	if check(memory, cgroup.MemoryLimit, name+" of the whole job can only be watched") {
 		check(l.Vmem > 0 && swap(), cgroup.SwapLimit, "h_vmem limits the RAM of the whole job, its swap can only be watched")
 	}
-	// Nobody has requested the default explicitly.
+	// The default was not requested explicitly.
 	check(l.Pids > 0 && g.params.Pids != qconf.DefaultPids, cgroup.PidsLimit,
 		"pids_limit limits the processes of the user, in place of those of the job")
 	check(l.CPUWeight > 0, cgroup.CPUWeight, "cpu_weight has no effect")

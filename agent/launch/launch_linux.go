@@ -160,7 +160,7 @@ func RemoveScript(spool *jobdir.Spool, o *Assignment, number int) error {
 // jobdir.ErrExists); a directory that Remove has kept is moved aside.
 //
 // Without Assignment.Terminal all of it is on the disk when Prepare returns, and
-// whoever is killed meanwhile leaves a directory that Open tells as unfinished.
+// a process that is killed meanwhile leaves a directory that Open reports as unfinished.
 func Prepare(spool *jobdir.Spool, o *Assignment, id job.ID) (*Job, error) {
 	return prepare(spool, o, id, false)
 }

@@ -18,7 +18,7 @@ import (
 // own groups. All methods may be called by several goroutines, but only one at a time for the same
 // job.
 type Launcher interface {
-	// Privileged reports whether jobs run as their owners, whoever runs this process.
+	// Privileged reports whether jobs run as their owners, even if this process is not root's.
 	Privileged() bool
 	// Area is the place of job directories and scripts.
 	Area() jobdir.Area

@@ -21,7 +21,7 @@ type Plan struct {
 	Slave       bool
 	// Cores are the requested cores; nil for none.
 	Cores *binding.Request
-	// GrantedBinding is that of the Assignment; then there are no Cores.
+	// GrantedBinding is the GrantedBinding of the Assignment. If it is set, there are no Cores.
 	GrantedBinding *GrantedBinding
 	Hosts          []jobdir.PEHost // lines of pe_hostfile
 	// Record is the content of the file "start" of the job directory; nil for none.

@@ -24,7 +24,7 @@ import (
 type Client struct {
 	conn *conn
 	area jobdir.Area
-	// settings are those of root's configuration.
+	// settings are taken from root's configuration.
 	settings settings
 
 	over chan struct{} // closed when no more answers will come
@@ -82,10 +82,10 @@ func (c *Client) Close() {
 	c.conn.close()
 }
 
-// errGone is that the launcher has closed its end.
+// errGone is the error of calls after the launcher has closed its end.
 var errGone = errors.New("the launcher has gone")
 
-// receive passes answers to the orders that they belong to.
+// receive passes each answer to the caller that waits for it.
 func (c *Client) receive(lost func(error)) {
 	buffer := make([]byte, mostMessage+1)
 	var err error
@@ -118,13 +118,13 @@ func (c *Client) receive(lost func(error)) {
 	close(c.over)
 }
 
-// ask gives an order, and reads the body of the answer into result; nil for none.
+// ask sends an order, and decodes the body of the answer into result if that is not nil.
 func (c *Client) ask(k kind, body, result any) error {
 	_, err := c.call(context.Background(), k, body, -1, result)
 	return err
 }
 
-// call gives an order, with the descriptor of a script, -1 for none. It returns the descriptor of a
+// call sends an order, with the descriptor of a script, or -1 for none. It returns the descriptor of a
 // directory, -1 for none, which is the caller's.
 func (c *Client) call(ctx context.Context, k kind, body any, script int, result any) (dir int, err error) {
 	to := make(chan reply, 1)
@@ -250,7 +250,7 @@ func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.J
 	return c.job(kindPrepare, &prepareBody{Plan: p, Script: script >= 0, Submitted: s}, id, script)
 }
 
-// job gives an order that is answered with a job.
+// job sends an order to which the launcher answers with a job.
 func (c *Client) job(k kind, body any, id job.ID, script int) (*launch.Job, error) {
 	var a jobAnswer
 	fd, err := c.call(context.Background(), k, body, script, &a)

@@ -18,7 +18,7 @@ import (
 // Variable is the variable of the environment that tells a front the descriptor of its launcher.
 const Variable = "EXECD_LAUNCHER_DESCRIPTOR"
 
-// descriptor is that of the launcher in a front.
+// descriptor is the descriptor of the launcher's connection in a front.
 const descriptor = 3
 
 // Front says how fronts are started.

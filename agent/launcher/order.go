@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Version is that of the protocol. Front and launcher are of one package and have the same.
+// Version is the version of the protocol. Front and launcher are of one package and have the same version.
 const Version = 1
 
 // Limits of a message. A content that does not fit into a message is sent as a file in memory.

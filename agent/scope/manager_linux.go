@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mount is where systemd has mounted cgroup v2.
+// Mount is the path at which systemd has mounted cgroup v2.
 const Mount = "/sys/fs/cgroup"
 
 // ErrNoManager is wrapped by errors that say that there is no systemd to ask, or

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Phase is how far a job has come.
+// Phase is the progress of a job.
 type Phase string
 
 // The phases of a job and of its tasks.
@@ -26,7 +26,7 @@ const (
 // Status is the status of a job.
 type Status struct {
 	ID int
-	// Phase is that of the tasks that have come farthest: a job with a running task is running.
+	// Phase is the phase of the task with the most progress: a job with a running task is running.
 	Phase Phase
 	Tasks []TaskStatus // of pending and running tasks, in the order of qstat
 	// Records has the accounting records of a finished job, one per task and run. It is empty if the

@@ -36,8 +36,8 @@ func (m *master) addAgent(text string, tls *api.TLS) error {
 		return fmt.Errorf("--agent %s: the configuration has no host %q", text, name)
 	}
 	a := &agent{host: m.cell.Model().HostName(id), loads: map[string]map[string]string{}}
-	// What is not answered is said again, for as long as it takes: all that a master
-	// says may be said twice. Only the end of the master ends that.
+	// Unanswered calls are repeated, for as long as it takes: every call of a
+	// master may be repeated. They stop when the master ends.
 	o := api.Options{Epoch: m.epoch, RetryFor: 1000 * time.Hour, PauseMax: time.Second}
 	o.Lost = func(err error) { m.do(func() { m.lost(a, err) }) }
 	if strings.Contains(where, "/") {

@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// Error is that other users could decide where a file is written.
+// Error means that other users could decide where a file is written.
 type Error struct {
 	Path string // the file or the link that is refused
 	Kind string // "a symbolic link", "a pipe", "a file of user alice", ...

@@ -284,7 +284,7 @@ func (p *Program) Look(stage Stage, path string, mayBeMissing bool) {
 
 // OpenRead opens a file for reading as descriptor fd, which must be the lowest
 // one once it is closed: 0 to 2, in their order. A directory is refused: the
-// kernel would open it, and whoever reads it would fail.
+// kernel would open it, and a program that reads it would fail.
 func (p *Program) OpenRead(stage Stage, fd int, path string) {
 	p.closeFirst(stage, fd)
 	if path != nullDevice {
@@ -412,7 +412,7 @@ func (p *Program) Exec(candidates []string, argv []string) {
 	}
 }
 
-// Child is a started process. Its end is seen by whoever reaps it; Failed says
+// Child is a started process. The caller reaps it and sees its end; Failed says
 // afterwards whether it ever became the program.
 type Child struct {
 	PID     int

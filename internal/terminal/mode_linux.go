@@ -36,7 +36,7 @@ func control[T any](f *os.File, do func(fd int) (T, error)) (v T, err error) {
 	return v, e
 }
 
-// mode is that of a terminal, which is changed and restored.
+// mode is the mode of a terminal, which is changed and restored.
 type mode struct {
 	file   *os.File
 	before *term.State // nil while it is not changed

@@ -22,18 +22,18 @@ const (
 	// MaxConfig is the maximum size of a configuration file: a queue with separate settings for
 	// each of 50,000 hosts has 4 MiB.
 	MaxConfig = 8 << 20
-	// MaxScript is that of a job script, and of other texts that are read as a whole.
+	// MaxScript is the maximum size of a job script, and of other texts that are read as a whole.
 	MaxScript = 32 << 20
 	// MaxList is the maximum size of a list of jobs, which is held in memory.
 	MaxList = 256 << 20
-	// MaxLine is that of a line of a file that is read line by line.
+	// MaxLine is the maximum size of a line of a file that is read line by line.
 	MaxLine = 1 << 20
 	// MaxSkipped is how much of a line that is too long is skipped to get to the next one: a
 	// device such as /dev/zero has no next one.
 	MaxSkipped = 256 << 20
 )
 
-// SizeError is that a text, or a line of it, is larger than its limit.
+// SizeError means that a text, or a line of it, is larger than its limit.
 type SizeError struct {
 	Name  string // of the text; empty if the caller names it
 	Line  int    // from 1; 0 for the text as a whole

@@ -75,7 +75,7 @@ func userName(uid uint32) string {
 	return strconv.FormatUint(uint64(uid), 10)
 }
 
-// aclAttribute is where file systems show access control lists (acl(5), xattr(7)).
+// aclAttribute is the attribute in which file systems show access control lists (acl(5), xattr(7)).
 const aclAttribute = "system.posix_acl_access"
 
 // checkPart checks the next part of a path; last marks the target of the path.

@@ -20,7 +20,7 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// KindError is that a path does not lead to a regular file.
+// KindError means that a path does not lead to a regular file.
 type KindError struct{ Kind string } // "a directory", "a pipe", "a symbolic link", ...
 
 // Error names the kind of the file.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The grammar of the original, which is that of calendar_conf(5) but for two things:
+// The grammar is that of the original: the grammar of calendar_conf(5) with two exceptions:
 // a year entry cannot begin with times, and any prefix of three letters is a name.
 // No blanks are allowed within an entry.
 //

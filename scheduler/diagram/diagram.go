@@ -42,7 +42,7 @@ type Diagram struct {
 	since int64 // earlier steps have been forgotten
 }
 
-// step is how much is in use until the next one.
+// step is the amount that is in use until the next step.
 type step struct {
 	at   int64
 	used value.Amount

@@ -37,7 +37,7 @@ func equalFold(lowered, s string) bool {
 	return true
 }
 
-// HostNames is how the names of hosts are compared (bootstrap(5)). The zero value
+// HostNames holds the rules for the comparison of host names (bootstrap(5)). The zero value
 // compares them as they are; case never matters.
 type HostNames struct {
 	// IgnoreFQDN cuts names at the first dot. DefaultDomain has no effect then.

@@ -27,7 +27,7 @@ type Slots struct{ Min, Max int }
 // Unbounded is the Max of a range of slots without an end.
 const Unbounded = math.MaxInt
 
-// Rule is how a parallel environment assesses a range of slots (sge_pe(5),
+// Rule is the rule by which a parallel environment assesses a range of slots (sge_pe(5),
 // urgency_slots).
 type Rule int
 

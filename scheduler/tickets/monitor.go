@@ -30,7 +30,7 @@ type Monitoring struct {
 	Names []string
 	// Allowed says which users may use a project (project(5), acl and xacl); nil is for all.
 	Allowed func(user, project int32) bool
-	// Tasks are how many tasks run or may start, by their leaf.
+	// Tasks are the numbers of tasks that run or may start, by their leaf.
 	Tasks map[Ref]int
 }
 

@@ -152,7 +152,7 @@ type HalfLife struct {
 	Minutes float64
 }
 
-// Decay is how usage is forgotten (sched_conf(5), halftime and
+// Decay holds the parameters of the decay of usage (sched_conf(5), halftime and
 // halflife_decay_list).
 type Decay struct {
 	perMinute Amounts // the factor that remains of a usage after a minute

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Type is how the values of an attribute are noted and compared (complex(5), type).
+// Type is the type of an attribute: the form of its values and their order (complex(5), type).
 type Type uint8
 
 // The types of complex(5).

@@ -216,7 +216,7 @@ type PlacesAnswer struct {
 	Accounting Text `json:"accounting,omitempty"` // the accounting file (accounting(5)); empty if there is none
 }
 
-// End is how a task has ended.
+// End describes the end of a task.
 type End struct {
 	Task       uint32 `json:"task,omitempty"` // 0 for a job that is not an array job
 	Ran        bool   `json:"ran"`

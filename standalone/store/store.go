@@ -41,10 +41,10 @@ var (
 	formatKey     = []byte("format")
 )
 
-// mode is that of the file: environments of jobs are in it.
+// mode is the mode of the file, which contains environments of jobs.
 const mode = 0o600
 
-// lockWait is how long it is waited for a process that has the file and may be about to end.
+// lockWait is how long the store waits for a process that has the file and may be about to end.
 const lockWait = 2 * time.Second
 
 // Change is a record to store, or if Value is nil, to remove.

@@ -18,7 +18,7 @@ type ConnectRequest struct {
 // ConnectMessages is the type of a connection on which messages are exchanged.
 const ConnectMessages = "message"
 
-// Condition is how a request for a connection was answered.
+// Condition is the answer to a request for a connection.
 type Condition string
 
 // The conditions of a ConnectResponse.

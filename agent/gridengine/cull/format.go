@@ -2,7 +2,7 @@ package cull
 
 import "math"
 
-// Format is how a series of releases packs lists, and which attributes their elements have.
+// Format describes how a series of releases packs lists, and the attributes of their elements.
 type Format struct {
 	// Name is the series: "8.1".
 	Name string

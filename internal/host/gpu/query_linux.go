@@ -27,7 +27,7 @@ const (
 // queryProgram is nvidia-smi below the root.
 const queryProgram = "usr/bin/nvidia-smi"
 
-// ErrNoProgram is that the host has no nvidia-smi.
+// ErrNoProgram means that the host has no nvidia-smi.
 var ErrNoProgram = errors.New("there is no nvidia-smi in /usr/bin")
 
 // Told is the data of a GPU from nvidia-smi.

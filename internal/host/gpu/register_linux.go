@@ -51,7 +51,7 @@ const (
 	maxID       = 4095
 )
 
-// lockFile is where the lock is, below the root.
+// lockFile is the path of the lock, below the root.
 const lockFile = "run/execd/gpus.lock"
 
 // OpenRegister finds the GPUs below a root (see Detect) and gives them their numbers, from the file

@@ -34,7 +34,7 @@ var ErrUnknown = errors.New("unknown")
 // ErrNoAnswer is wrapped by lookups that a service of the switch has not answered in time.
 var ErrNoAnswer = errors.New("the user database has not answered in time")
 
-// Database is where to look. Its methods may be called from any goroutine.
+// Database holds the paths of the user database. Its methods may be called from any goroutine.
 type Database struct {
 	Passwd, Group, Switch string // paths of the files
 	Getent                string // path of getent(1); empty for files only

@@ -18,7 +18,7 @@ type Case struct {
 	decay         bool    // usage decays
 	held          bool    // the queues were disabled while jobs were submitted
 	conf          map[string]string
-	// load is what load_formula knows of a host.
+	// load holds the load values of a host for load_formula.
 	load map[string]string
 	// seq holds the lines seq_no of the queues.
 	seq map[string]string

@@ -1,7 +1,7 @@
 // Package compare tells in what two recordings of the same case differ: what the
 // real scheduler printed, and what ours did.
 //
-// What is compared how:
+// How each part is compared:
 //
 //   - Job to queue instance, slots on each instance, master, states, reasons and
 //     what holds of queues, quotas and resources: exact. State t is r, because how

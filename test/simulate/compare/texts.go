@@ -31,7 +31,7 @@ func nearly(want, got string) bool {
 	return true
 }
 
-// instance is what qstat -f printed of a queue instance.
+// instance is the output of qstat -f for a queue instance.
 type instance struct {
 	columns map[string]string
 	lines   []string // reasons of states, resources

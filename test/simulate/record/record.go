@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// Users are those who may type in a script, besides root.
+// Users are the users, besides root, whose commands a script may contain.
 var Users = []string{"alice", "bob", "carol", "dave", "erin"}
 
 // master is the host of sge_qmaster, which is no execution host of any queue.

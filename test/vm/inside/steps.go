@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/test/vm/plan"
 )
 
-// systemPath is where programs are looked for, as on Debian.
+// systemPath is the search path for programs, as on Debian.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // environment returns the environment of a step. EXECD_VM tells a test that it may change the whole
@@ -106,7 +106,7 @@ func shellStatus(ws syscall.WaitStatus) int {
 	return ws.ExitStatus()
 }
 
-// pipeSize is what a pipe can hold, and so the most that there can be of output
+// pipeSize is the capacity of a pipe, and so the maximum of output
 // when the step has ended.
 const pipeSize = 64 << 10
 

@@ -23,7 +23,7 @@ const signalBase = 128
 // errGone is for a client who has gone without a word to the agent.
 var errGone = errors.New("the job is terminated if no client attaches to it in time (execd agent --hang-up)")
 
-// errPipesGone is that of a job without a pseudo terminal.
+// errPipesGone is the error for a job without a pseudo terminal.
 var errPipesGone = errors.New("the job, which has no terminal, is terminated")
 
 // attach connects the caller's terminal with that of a job, to the end of one of them.

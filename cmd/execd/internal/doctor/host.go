@@ -73,7 +73,7 @@ type Systemd struct {
 	// Scope is the control group of a scope that could be created for jobs; Err is the reason if
 	// there is none.
 	Scope, Err string
-	// Controllers are those that the user's manager delegates; nil for root.
+	// Controllers are the controllers that the user's service manager delegates; nil for root.
 	Controllers []string
 }
 

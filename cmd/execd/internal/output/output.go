@@ -67,7 +67,7 @@ func Files(r *accounting.Record) (files []qstat.OutputFile) {
 }
 
 // Tail returns the last lines of a file: at most as many bytes and lines as given. earlier reports whether
-// the file has more before them. The error is that of userfile.Open, or one of reading.
+// the file has more before them. The error is an error of userfile.Open, or of reading.
 func Tail(name string, bytesMost int64, linesMost int) (text []byte, earlier bool, err error) {
 	f, err := userfile.Open(name, 0)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// What is said where there are no records at the place where they are looked for.
+// The messages for a missing accounting file.
 const (
 	noAccounting = "the daemon keeps no records (--accounting none)"
 	unanswered   = "where its records are the daemon knows, and it does not answer: name the file with -f FILE or EXECD_ACCOUNTING (it is accounting in the directory of --spool)"

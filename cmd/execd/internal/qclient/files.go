@@ -72,7 +72,7 @@ func (c *Command) defaults(name, path string, inHome bool) ([]byte, error) {
 	return nil, err
 }
 
-// defaultsError is that default options of the user are there and cannot be read. Without them the
+// defaultsError means that default options of the user exist and cannot be read. Without them the
 // command would do something else than the user wants.
 type defaultsError struct {
 	path string
@@ -97,7 +97,7 @@ func isDefaults(name, dir string) bool {
 	return dir != "" && name == filepath.Join(dir, base) && strings.HasPrefix(base, ".sge_")
 }
 
-// ownerError is that default options belong to another user.
+// ownerError means that default options belong to another user.
 type ownerError struct{ uid uint32 }
 
 // Error names the owner.
@@ -108,7 +108,7 @@ func isPlanted(err error) bool {
 	return errors.As(err, new(*userfile.KindError)) || errors.As(err, new(*ownerError)) || errors.Is(err, errNames)
 }
 
-// errNames is that anybody could have given a file of the user's another name (link(2)).
+// errNames means that another user could have given a file of the user another name (link(2)).
 var errNames = errors.New("it has several names")
 
 func trusted(f *os.File, inHome bool) error {

@@ -65,7 +65,7 @@ type Command struct {
 // defaultDays is the period of a report without options, in days.
 const defaultDays = 30
 
-// request is what the command line asks for.
+// request holds the options of the command line.
 type request struct {
 	by       []string
 	from, to time.Time // zero for no bound

@@ -265,7 +265,7 @@ func (f *follower) print(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// fileError is that an output file cannot be read.
+// fileError means that an output file cannot be read.
 type fileError struct{ err error }
 
 func (e *fileError) Error() string { return e.err.Error() }
