@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 
 	"github.com/execd-project/execd/agent/audit"
@@ -34,21 +33,18 @@ func (d *daemon) joinCell() error {
 
 // openLink opens the way to sge_qmaster.
 func (d *daemon) openLink(shepherd string) error {
-	me, err := user.Current()
+	users := userdb.System()
+	me, err := users.UserID(uint32(os.Getuid()))
 	if err != nil {
-		return err
+		return fmt.Errorf("--master gridengine: the user of this daemon: %w", err)
 	}
-	if me.Username != "root" && me.Username != d.cell.AdminUser {
-		return fmt.Errorf("--master gridengine: sge_qmaster talks to root and %s alone, and this is %s", d.cell.AdminUser, me.Username)
-	}
-	group := me.Gid
-	if g, err := user.LookupGroupId(me.Gid); err == nil {
-		group = g.Name
+	if me.Name != "root" && me.Name != d.cell.AdminUser {
+		return fmt.Errorf("--master gridengine: sge_qmaster talks to root and %s alone, and this is %s", d.cell.AdminUser, me.Name)
 	}
 	d.link, err = gridengine.New(gridengine.Options{
 		Cell: d.cell, Host: d.host, Cluster: d.agent.Cluster, Install: d.installFromMaster,
-		BinaryPath: filepath.Dir(shepherd), Identity: message.Identity{UID: os.Getuid(), GID: os.Getgid(), User: me.Username, Group: group},
-		Protocol: d.protocol, GPUComplex: d.gpuComplex, Limited: d.limited, Executable: d.Executable, ShellOf: loginShell, Topology: launch.Tree, Log: d.logOf("gridengine"),
+		BinaryPath: filepath.Dir(shepherd), Identity: message.Identity{UID: os.Getuid(), GID: os.Getgid(), User: me.Name, Group: users.GroupName(uint32(os.Getgid()))},
+		Protocol: d.protocol, GPUComplex: d.gpuComplex, Limited: d.limited, Executable: d.Executable, ShellOf: loginShell, UserOf: userName, Topology: launch.Tree, Log: d.logOf("gridengine"),
 	})
 	return err
 }
@@ -59,6 +55,15 @@ func (d *daemon) installFromMaster(files map[string]string) error {
 	return d.configuration.install(files, func() error {
 		return d.useFor(reader{command: "configuration", caller: audit.Caller{Via: "gridengine"}})
 	})
+}
+
+// userName returns the name of a user; empty where it is not known.
+func userName(uid uint32) string {
+	u, err := userdb.System().UserID(uid)
+	if err != nil {
+		return ""
+	}
+	return u.Name
 }
 
 // loginShell returns the login shell of a user; empty where it is not known.

@@ -20,11 +20,17 @@ type Cell struct {
 	Root, Name string // SGE_ROOT, SGE_CELL
 
 	AdminUser    string // admin_user; "root" for none
-	SecurityMode string
+	SecurityMode string // "none" or "munge"
 	Names        *Names
 
 	QmasterPort, ExecdPort int
 }
+
+// The values of security_mode (bootstrap(5)) that are supported.
+const (
+	SecurityNone  = "none"
+	SecurityMunge = "munge" // of Open Cluster Scheduler 9.1
+)
 
 // DefaultCell is the default name of a cell.
 const DefaultCell = "default"
@@ -52,8 +58,12 @@ func OpenCell(env func(string) string) (*Cell, error) {
 	if c.AdminUser = values["admin_user"]; c.AdminUser == "" || strings.EqualFold(c.AdminUser, "none") {
 		c.AdminUser = "root"
 	}
-	if c.SecurityMode = values["security_mode"]; c.SecurityMode != "" && !strings.EqualFold(c.SecurityMode, "none") {
-		return nil, fmt.Errorf("%s: security_mode is %q, expected none: no other is supported", c.path("bootstrap"), c.SecurityMode)
+	switch c.SecurityMode = strings.ToLower(values["security_mode"]); c.SecurityMode {
+	case SecurityNone, SecurityMunge:
+	case "":
+		c.SecurityMode = SecurityNone
+	default:
+		return nil, fmt.Errorf("%s: security_mode is %q, expected none or munge: no other is supported", c.path("bootstrap"), values["security_mode"])
 	}
 	aliases, err := userfile.Read(c.path("host_aliases"), textfile.MaxConfig)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

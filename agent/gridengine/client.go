@@ -38,7 +38,12 @@ func (s *session) client(conn *commlib.Conn) {
 			s.complain("a task was not started", "from", conn.Peer.String(), "error", err)
 			id = message.TaskRefused
 		}
-		if _, err := conn.Send(m.Tag, 0, codec.EncodeTaskID(id)); err != nil {
+		answer, err := s.sign(codec, codec.EncodeTaskID(id))
+		if err != nil {
+			s.complain("a request for a task was not answered", "from", conn.Peer.String(), "error", err)
+			return
+		}
+		if _, err := conn.Send(m.Tag, 0, answer); err != nil {
 			return
 		}
 	}
@@ -48,6 +53,9 @@ func (s *session) client(conn *commlib.Conn) {
 func (s *session) startTask(codec *message.Codec, payload []byte) (string, error) {
 	r, err := codec.DecodeTaskRequest(payload)
 	if err != nil {
+		return "", err
+	}
+	if err := s.checkOwner(payload, r.Owner); err != nil {
 		return "", err
 	}
 	// The number of a task is 1 also for a job that is not an array job.

@@ -15,6 +15,7 @@ import (
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/gridengine/commlib"
 	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/agent/gridengine/munge"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/loadsensor"
 	"github.com/execd-project/execd/qconf"
@@ -38,6 +39,13 @@ type commands struct {
 	refuse  error
 	hold    chan struct{} // nil, or what a start waits for
 	told    chan string
+}
+
+// StartTask starts no task, and returns one.
+func (c *commands) StartTask(_ context.Context, s *agent.TaskStart) (agent.JobReport, error) {
+	id := s.Job
+	id.PETask = "1.localhost"
+	return agent.JobReport{ID: id}, nil
 }
 
 func newCommands() *commands {
@@ -220,6 +228,39 @@ type world struct {
 	local     *message.Configuration // of the host alone; nil for none
 	looks     int                    // requests for that
 	unread    int                    // first requests in the form of another release
+	munged    string                 // socket of munged, if the cell has security_mode munge
+}
+
+// signed gives a message of qmaster a credential, if the cell has security_mode munge.
+func (w *world) signed(payload []byte) []byte {
+	w.Helper()
+	if w.munged == "" {
+		return payload
+	}
+	credential, err := (&munge.Client{Socket: w.munged}).Encode(w.Context(), w.codec.SenderText())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.codec.WithCredential(payload, credential)
+}
+
+// verify checks the credential of a message of the link.
+func (w *world) verify(m *commlib.Message) {
+	w.Helper()
+	if w.munged == "" {
+		return
+	}
+	text, err := message.Credential(m.Payload)
+	if err != nil {
+		w.Fatal(err)
+	}
+	c, err := (&munge.Client{Socket: w.munged}).Decode(w.Context(), text)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if uid, err := message.SenderUID(c.Text); err != nil || uid != c.UID {
+		w.Errorf("the sender says to be %d, %v, and is %d", uid, err, c.UID)
+	}
 }
 
 func newWorld(t *testing.T, options ...func(*Options)) *world {
@@ -353,7 +394,7 @@ func (w *world) deny(m *commlib.Message, r *message.Request) {
 	w.Helper()
 	const denied = 21
 	r.Answers = []message.Answer{{Status: denied, Text: "denied: client uses newer GDI version"}}
-	if _, err := w.conn.Send(w.codec.Number(message.TagGDIRequest), m.ID, w.codec.EncodeRequest(r)); err != nil {
+	if _, err := w.conn.Send(w.codec.Number(message.TagGDIRequest), m.ID, w.signed(w.codec.EncodeRequest(r))); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -372,7 +413,7 @@ func (w *world) reply(m *commlib.Message, r *message.Request) {
 		r.Data = full.Data
 	}
 	r.Answers = []message.Answer{answer}
-	if _, err := w.conn.Send(w.codec.Number(message.TagGDIRequest), m.ID, w.codec.EncodeRequest(r)); err != nil {
+	if _, err := w.conn.Send(w.codec.Number(message.TagGDIRequest), m.ID, w.signed(w.codec.EncodeRequest(r))); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -401,7 +442,7 @@ func (w *world) besides(m *commlib.Message) bool {
 		return false
 	}
 	r.Answers = []message.Answer{{Status: message.StatusOK}}
-	if _, err := w.conn.Send(w.codec.Number(message.TagGDIRequest), m.ID, w.codec.EncodeRequest(r)); err != nil {
+	if _, err := w.conn.Send(w.codec.Number(message.TagGDIRequest), m.ID, w.signed(w.codec.EncodeRequest(r))); err != nil {
 		w.Fatal(err)
 	}
 	return true
@@ -433,6 +474,7 @@ func (w *world) next() *commlib.Message {
 		if r.err != nil {
 			w.Fatalf("the connection has ended: %v", r.err)
 		}
+		w.verify(r.m)
 		return r.m
 	case <-time.After(patience):
 		w.Fatal("no message comes")
@@ -489,7 +531,7 @@ func (w *world) tag(m *commlib.Message) message.Tag {
 
 func (w *world) send(tag message.Tag, payload []byte) {
 	w.Helper()
-	if _, err := w.conn.Send(w.codec.Number(tag), 0, payload); err != nil {
+	if _, err := w.conn.Send(w.codec.Number(tag), 0, w.signed(payload)); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -40,6 +40,10 @@ type Options struct {
 	Topology func() (string, error)
 	// Identity is the identity of this daemon for sge_qmaster.
 	Identity message.Identity
+	// UserOf returns the name of a user, or "" if it is unknown. Only security_mode munge needs it.
+	UserOf func(uid uint32) string
+	// MungeSocket is the socket of munged(8); empty for the default. Only security_mode munge uses it.
+	MungeSocket string
 	// Protocol is the protocol of sge_qmaster. If it is nil, the link finds it out.
 	Protocol *message.Protocol
 	Log      hclog.Logger
@@ -93,6 +97,9 @@ func New(o Options) (*Link, error) {
 	}
 	if l.log == nil {
 		l.log = hclog.NewNullLogger()
+	}
+	if err := l.options.checkSecurity(); err != nil {
+		return nil, err
 	}
 	if l.options.Retry == 0 {
 		l.options.Retry = 30 * time.Second
@@ -401,6 +408,10 @@ func (s *session) use(conn *commlib.Conn) {
 				s.do(func() { s.lost(conn, err) })
 				return
 			}
+			if err := s.checkMaster(m.Payload); err != nil {
+				s.complain("a message of sge_qmaster was refused", "tag", m.Tag, "error", err)
+				continue
+			}
 			s.do(func() {
 				if s.conn == conn {
 					s.receive(m)
@@ -431,6 +442,11 @@ func (s *session) send(tag message.Tag, payload []byte) uint32 {
 // sendIn sends a message in a form.
 func (s *session) sendIn(codec *message.Codec, tag message.Tag, payload []byte) uint32 {
 	if s.conn == nil {
+		return 0
+	}
+	payload, err := s.sign(codec, payload)
+	if err != nil {
+		s.complain("a message to sge_qmaster was not sent", "tag", tag, "error", err)
 		return 0
 	}
 	id, err := s.conn.Send(codec.Number(tag), 0, payload)

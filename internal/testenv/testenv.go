@@ -40,6 +40,9 @@ const (
 	// OCSEnv is the SGE_ROOT of an installation of Open Cluster Scheduler; test/cluster then runs
 	// with it instead of with Debian's Grid Engine.
 	OCSEnv = "EXECD_TEST_OCS"
+	// OCSSecurityEnv is the security_mode (bootstrap(5)) of these cells; none by default. The mode munge
+	// needs a munged(8) that listens on its default socket.
+	OCSSecurityEnv = "EXECD_TEST_OCS_SECURITY"
 )
 
 // A Need is something that a machine has or lacks. Its value is the word used
@@ -70,6 +73,7 @@ const (
 	Fish       Need = "fish"       // fish
 	Loop       Need = "loop"       // loop devices, and mkfs.ext4 to make file systems for them
 	Lintian    Need = "lintian"    // lintian, which checks a .deb; no part of CI
+	Munge      Need = "munge"      // Debian's munge
 	DRMAA      Need = "drmaa"      // a C compiler, and Debian's python3-drmaa
 	XML        Need = "xml"        // xmllint, and the schemas of Debian's gridengine-common
 )
@@ -106,6 +110,7 @@ var checks = map[Need]func() error{
 	Fish:       checkProgram("fish", "fish"),
 	Loop:       checkLoop,
 	Lintian:    checkProgram("lintian", "lintian"),
+	Munge:      checkProgram(munged, "munge"),
 }
 
 // Require skips the test when the machine lacks one of needs, and fails it when

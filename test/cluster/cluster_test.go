@@ -73,6 +73,7 @@ func start(t *testing.T, cfg gridengine.Config) *cell {
 	need := testenv.GridEngine
 	if cfg.Installation = os.Getenv(testenv.OCSEnv); cfg.Installation != "" {
 		need = testenv.OCS
+		cfg.SecurityMode = os.Getenv(testenv.OCSSecurityEnv)
 	}
 	testenv.Require(t, testenv.Root, need)
 	if os.Getenv(originalEnv) == "" {

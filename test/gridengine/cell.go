@@ -55,6 +55,8 @@ type Config struct {
 	// Installation is the SGE_ROOT of an Open Cluster Scheduler that replaces Debian's Grid Engine.
 	// It must not be below a directory that is private to the cell.
 	Installation string
+	// SecurityMode is security_mode of bootstrap(5); none by default.
+	SecurityMode string
 }
 
 // A Cell is a running Grid Engine.

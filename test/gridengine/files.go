@@ -182,6 +182,9 @@ func (c *Cell) bootstrap(cfg Config) error {
 		settings["spooling_method"], settings["spooling_lib"] = "classic", "libspoolc"
 		settings["spooling_params"] = classicParams
 	}
+	if cfg.SecurityMode != "" {
+		settings["security_mode"] = cfg.SecurityMode
+	}
 	return errors.Join(
 		c.write(common+"/bootstrap", edit(text, settings)),
 		c.write(common+"/act_qmaster", c.Host+"\n"))

@@ -1,9 +1,11 @@
 package message
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/execd-project/execd/agent/gridengine/cull"
@@ -138,8 +140,7 @@ func (c *Codec) open(payload []byte) *cull.Decoder {
 
 // OtherRelease returns the protocols that a message in another form may have; nil for none.
 func (c *Codec) OtherRelease(payload []byte) []*Protocol {
-	const head = 8
-	if len(payload) < head {
+	if len(payload) < headLength {
 		return nil
 	}
 	version := binary.BigEndian.Uint32(payload[4:])
@@ -157,12 +158,56 @@ func (c *Codec) OtherRelease(payload []byte) []*Protocol {
 
 // auth returns the encoded sender of a message.
 func (c *Codec) auth() string {
-	i := c.Identity
-	if !c.scrambled {
+	if i := c.Identity; !c.scrambled {
 		return fmt.Sprintf("none:%d %d %s %s", i.UID, i.GID, i.User, i.Group)
 	}
+	return scramble(c.Identity.text())
+}
+
+// text returns the identity in the form of 9.0 and later.
+func (i *Identity) text() string {
 	const noGroups = 0 // supplementary ones; they count for users of qrsh alone
-	return scramble(fmt.Sprintf("%d\xff%d\xff%s\xff%s\xff%d", i.UID, i.GID, i.User, i.Group, noGroups))
+	return fmt.Sprintf("%d\xff%d\xff%s\xff%s\xff%d", i.UID, i.GID, i.User, i.Group, noGroups)
+}
+
+// NamesSender reports whether each message begins with its sender, so that a credential can take its
+// place (security_mode munge).
+func (p *Protocol) NamesSender() bool { return p.envelope }
+
+// headLength is the length of the begin of a payload, before its sender.
+const headLength = 8
+
+// SenderText returns what a credential of this sender has to contain.
+func (c *Codec) SenderText() []byte { return append([]byte(c.Identity.text()), 0) }
+
+// WithCredential returns the payload with a credential instead of the sender's name. The protocol must
+// have NamesSender.
+func (c *Codec) WithCredential(payload []byte, credential string) []byte {
+	name := len(c.auth()) + 1
+	with := make([]byte, 0, len(payload)-name+len(credential)+1)
+	with = append(with, payload[:headLength]...)
+	with = append(append(with, credential...), 0)
+	return append(with, payload[headLength+name:]...)
+}
+
+// Credential returns the text at the sender's place; an error if the payload has none.
+func Credential(payload []byte) (string, error) {
+	if len(payload) > headLength {
+		if end := bytes.IndexByte(payload[headLength:], 0); end > 0 {
+			return string(payload[headLength : headLength+end]), nil
+		}
+	}
+	return "", fmt.Errorf("a message of %d bytes has no credential of its sender", len(payload))
+}
+
+// SenderUID reads the text of a credential, and returns the user id in it.
+func SenderUID(text []byte) (uint32, error) {
+	id, _, _ := strings.Cut(string(text), "\xff")
+	uid, err := strconv.ParseUint(id, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("the text of a credential begins with %.40q, expected a user id", id)
+	}
+	return uint32(uid), nil
 }
 
 // letters stand for half a byte each.

@@ -1,0 +1,105 @@
+package gridengine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/agent/gridengine/munge"
+)
+
+// mungePatience is the time limit for munged(8). It is on this host, and answers within milliseconds.
+const mungePatience = 2 * time.Second
+
+// checkSecurity checks whether the options fit security_mode of the cell. With munge it chooses the
+// only protocol that has it.
+func (o *Options) checkSecurity() error {
+	if o.Cell.SecurityMode != SecurityMunge {
+		return nil
+	}
+	if o.Protocol == nil {
+		i := slices.IndexFunc(message.Protocols, (*message.Protocol).NamesSender)
+		o.Protocol = message.Protocols[i]
+	}
+	if !o.Protocol.NamesSender() {
+		return fmt.Errorf("%s: security_mode is munge, which Grid Engine %s does not have", o.Cell.path("bootstrap"), o.Protocol.Name)
+	}
+	return nil
+}
+
+// sign returns a message with a credential of munged in place of the sender's name, if the cell has
+// security_mode munge. Each credential is accepted once: sign each message anew before it is sent.
+func (s *session) sign(codec *message.Codec, payload []byte) ([]byte, error) {
+	if s.options.Cell.SecurityMode != SecurityMunge {
+		return payload, nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, mungePatience)
+	defer cancel()
+	credential, err := s.munged().Encode(ctx, codec.SenderText())
+	if err != nil {
+		return nil, err
+	}
+	return codec.WithCredential(payload, credential), nil
+}
+
+func (s *session) munged() *munge.Client { return &munge.Client{Socket: s.options.MungeSocket} }
+
+// sender verifies the credential of a message, and returns the name of the user who sent it.
+func (s *session) sender(payload []byte) (string, error) {
+	credential, err := message.Credential(payload)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, mungePatience)
+	defer cancel()
+	c, err := s.munged().Decode(ctx, credential)
+	if err != nil {
+		return "", err
+	}
+	uid, err := message.SenderUID(c.Text)
+	if err != nil {
+		return "", err
+	}
+	if uid != c.UID {
+		return "", fmt.Errorf("its sender says to have user id %d, its credential is of %d", uid, c.UID)
+	}
+	name := s.options.UserOf(uid)
+	if name == "" {
+		return "", fmt.Errorf("its sender has user id %d, which no user of this host has", uid)
+	}
+	return name, nil
+}
+
+// checkMaster checks that a message on the connection of sge_qmaster comes from root, the cell's admin
+// user, or the user of this daemon, if the cell has security_mode munge.
+func (s *session) checkMaster(payload []byte) error {
+	if s.options.Cell.SecurityMode != SecurityMunge {
+		return nil
+	}
+	name, err := s.sender(payload)
+	if err != nil {
+		return err
+	}
+	if allowed := []string{"root", s.options.Cell.AdminUser, s.options.Identity.User}; !slices.Contains(allowed, name) {
+		return fmt.Errorf("its sender is %s, expected one of %q", name, allowed)
+	}
+	return nil
+}
+
+// checkOwner checks that the owner of a task sent the request for it, if the cell has security_mode
+// munge.
+func (s *session) checkOwner(payload []byte, owner string) error {
+	if s.options.Cell.SecurityMode != SecurityMunge {
+		return nil
+	}
+	name, err := s.sender(payload)
+	if err != nil {
+		return err
+	}
+	if name != owner {
+		return fmt.Errorf("a task of %s was requested by %s", owner, name)
+	}
+	return nil
+}
