@@ -5,7 +5,7 @@
 //	                           that burn MS milliseconds, and waits for each
 //	payload hold N MB [FILE LIMIT]
 //	                           N processes that fill MB megabytes each, then wait. FILE
-//	                           a message when they had more than LIMIT megabytes together,
+//	                           gets a message when they had more than LIMIT megabytes together,
 //	                           and when one of them last ran (see Beats)
 //	payload tree N             N processes that wait, each in a session of its own
 //	payload bomb N             every process forks as fast as it can; N forks in all
