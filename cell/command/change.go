@@ -100,7 +100,8 @@ func (x *call) keep(writes []Write) {
 	}
 }
 
-// load is qconf.Load. Missing reports references to objects that do not exist.
+// load loads a configuration as qconf.Load does. Missing reports references to objects that do not
+// exist.
 func load(fsys fstest.MapFS, base *qconf.Cluster) (*qconf.Cluster, error) {
 	return qconf.LoadWith(fsys, qconf.Options{
 		Base: base, Dangling: true,

@@ -121,7 +121,7 @@ func plain(c *qconf.Cluster) map[string]string {
 	return all
 }
 
-// line is run for a command line whose words have no blanks.
+// line calls run for a command line whose words have no blanks.
 func (w *world) line(user, text string) *Result {
 	w.t.Helper()
 	words := strings.Fields(text)
@@ -144,7 +144,7 @@ func (w *world) says(user, text, stdout, stderr string, exit int) {
 	}
 }
 
-// schedule is a scheduling run, whose tasks start at once.
+// schedule makes a scheduling run, whose tasks start at once.
 func (w *world) schedule() {
 	w.t.Helper()
 	r := w.cell.Schedule(w.now)

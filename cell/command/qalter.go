@@ -61,7 +61,7 @@ func (x *call) qalter() {
 
 const notOfTasks = "denied: the selected option works only on jobs and not on tasks"
 
-// unchanged is qalter with jobs and no option: it prints the jobs that do not exist (tested).
+// unchanged runs qalter with jobs and no option: it prints the jobs that do not exist (tested).
 func (x *call) unchanged() {
 	jobs, _ := submit.ParseJobRanges(x.in.Args)
 	if slices.ContainsFunc(jobs, func(j submit.JobRange) bool { return j.Tasks != nil }) {
@@ -76,7 +76,7 @@ func (x *call) unchanged() {
 	}
 }
 
-// describeAlteration is qalter -verify: it prints the changes for each job and applies none.
+// describeAlteration runs qalter -verify: it prints the changes for each job and applies none.
 func (x *call) describeAlteration(r *submit.Alteration) {
 	jobs := make([]string, len(r.Jobs))
 	for i, j := range r.Jobs {

@@ -153,7 +153,7 @@ func (x *call) configured(name string) (data []byte, ok bool) {
 // notRead prints an error about an invalid text: of a file, or if file is empty, of an editor.
 func (x *call) notRead(file string, err error) { x.notReadOf(nil, file, err) }
 
-// notReadOf is the same for an object of a kind.
+// notReadOf prints the errors of a file, as notRead does, for an object of a kind.
 func (x *call) notReadOf(k *kind, file string, err error) {
 	for _, e := range qconf.Errors(err) {
 		if e.Line > 0 {

@@ -52,7 +52,7 @@ func (x *call) showNames(names []string, none string) {
 	}
 }
 
-// show is -sq, -sp and their like.
+// show runs -sq, -sp and similar options.
 func (x *call) show(k *kind, g *given) {
 	if k == queueKind {
 		x.showQueues(g)
@@ -109,8 +109,8 @@ func (x *call) reported(h *qconf.ExecHost) *qconf.ExecHost {
 	return h
 }
 
-// showQueues is -sq: cluster queues, or queue instances where a host is named; the
-// template without any.
+// showQueues runs -sq: it prints cluster queues, queue instances for names with a host, or the
+// template if there are no names.
 func (x *call) showQueues(g *given) {
 	if len(g.values) == 0 {
 		x.stdout.lines(queueKind.newText("", x.style()))
@@ -168,7 +168,7 @@ func (x *call) hostsOf(queue string) []string {
 	return hosts
 }
 
-// addEdited is -aq and its like.
+// addEdited runs -aq and similar options.
 func (x *call) addEdited(k *kind, name string) {
 	if k == hostKind {
 		x.addHost(name)
@@ -187,7 +187,7 @@ func (x *call) addEdited(k *kind, name string) {
 	x.addText(k, name, k.newText(name, x.style()))
 }
 
-// addHost is -ae: the template is the text of a host, if one is named.
+// addHost runs -ae: the template is the text of a host, if one is named.
 func (x *call) addHost(template string) {
 	text := hostKind.newText("", x.style())
 	if template != "" {
@@ -201,7 +201,7 @@ func (x *call) addHost(template string) {
 	x.addText(hostKind, "", text)
 }
 
-// addText has the user edit a text, and makes a new object of it.
+// addText makes the user edit a text, and makes a new object of it.
 func (x *call) addText(k *kind, name, text string) {
 	next, ok := x.edited(k.spec, text)
 	if !ok {
@@ -215,7 +215,7 @@ func (x *call) addText(k *kind, name, text string) {
 	x.put(k, "", next, true)
 }
 
-// modifyEdited is -mq and its like.
+// modifyEdited runs -mq and similar options.
 func (x *call) modifyEdited(k *kind, name string) {
 	names := []string{name}
 	if k == userSetKind {
@@ -251,7 +251,7 @@ func (x *call) modifyEdited(k *kind, name string) {
 	}
 }
 
-// fromFile is -Aq, -Mq and their like.
+// fromFile runs -Aq, -Mq and similar options.
 func (x *call) fromFile(k *kind, file string, isNew bool) {
 	data, ok := x.configured(file)
 	if !ok {
@@ -319,7 +319,7 @@ func (x *call) hostsKnown(k *kind, o object) bool {
 	return true
 }
 
-// remove is -dq and its like.
+// remove runs -dq and similar options.
 func (x *call) remove(k *kind, names []string) {
 	for _, name := range names {
 		o, ok := x.find(k, name)
@@ -351,7 +351,7 @@ func (x *call) remove(k *kind, names []string) {
 	}
 }
 
-// removeAutomatic is -duser of a user that was made for a job.
+// removeAutomatic runs -duser for a user that was created automatically for a job.
 func (x *call) removeAutomatic(name string) {
 	if err := x.cell.RemoveAutomaticUser(x.now, name); err != nil {
 		x.fail(1, "denied: %s", err)

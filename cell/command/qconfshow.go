@@ -59,7 +59,8 @@ func (x *call) showGroupHosts(g *given) {
 	}
 }
 
-// showDetached is -sds: settings of queues for hosts, or groups, on which they are not.
+// showDetached runs -sds: it prints settings of queues for hosts, or host groups, that are not in
+// their host lists.
 func (x *call) showDetached(*given) {
 	groups := x.cluster().HostGroups()
 	for _, name := range x.cluster().QueueNames() {
@@ -90,14 +91,15 @@ func (x *call) showDetached(*given) {
 	}
 }
 
-// showClients is -secl: in one process there is only the scheduler.
+// showClients runs -secl: the only event client of this process is the scheduler.
 func (x *call) showClients(*given) {
 	x.say("%8s %-15s %-25s", "ID", "NAME", "HOST")
 	x.say("%s", strings.Repeat("-", 50))
 	x.say("%8d %-15s %-25s", 1, "scheduler", x.hostName())
 }
 
-// showMatching is -sobjl: the names of the queues or hosts with a value of an attribute.
+// showMatching runs -sobjl: it prints the names of the queues or hosts with a value of an
+// attribute.
 func (x *call) showMatching(g *given) {
 	attribute := g.values[1]
 	e, err := expression.Compile(expression.String, g.values[2])

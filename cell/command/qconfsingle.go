@@ -212,7 +212,7 @@ func (x *call) confHost(name string) bool {
 	return false
 }
 
-// editConf is -mconf and -aconf.
+// editConf runs -mconf and -aconf.
 func (x *call) editConf(g *given, isNew bool) {
 	names := list(g.value())
 	if len(names) == 0 {
@@ -246,7 +246,7 @@ func (x *call) editConf(g *given, isNew bool) {
 	}
 }
 
-// confFromFiles is -Aconf and -Mconf: the files are named like the hosts.
+// confFromFiles runs -Aconf and -Mconf: the files are named like the hosts.
 func (x *call) confFromFiles(g *given, isNew bool) {
 	for _, file := range list(g.value()) {
 		data, ok := x.configured(file)

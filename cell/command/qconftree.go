@@ -57,7 +57,7 @@ func (x *call) showOutline(*given) {
 	})
 }
 
-// editTree is -mstree, and for a cell without a share tree -astree.
+// editTree runs -mstree, and -astree if the cell has no share tree.
 func (x *call) editTree(g *given) {
 	text := "id=0\nname=template\ntype=0\nshares=0\nchildnodes=NONE\n"
 	if tree := x.cluster().ShareTree(); tree != nil {
@@ -215,7 +215,7 @@ func (x *call) wrongShares(item string) {
 	x.stderr.lines(x.self.text())
 }
 
-// setNodes is -astnode and -mstnode.
+// setNodes runs -astnode and -mstnode.
 func (x *call) setNodes(g *given, isNew bool) {
 	var tree *qconf.ShareTree
 	if isNew && x.cluster().ShareTree() == nil {

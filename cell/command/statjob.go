@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
-// jobDetails is qstat -j.
+// jobDetails runs qstat -j.
 func (x *call) jobDetails(l *line, names string) {
 	if x.cell.Unexplained() {
 		x.cell.Explain(x.now)
@@ -101,7 +101,7 @@ func (x *call) ended(names []string) map[string]string {
 	return texts
 }
 
-// reasons is qstat -j without a list.
+// reasons runs qstat -j without a list of jobs.
 func (x *call) reasons(l *line, v *view.View) {
 	shared, groups := v.Reasons()
 	switch {

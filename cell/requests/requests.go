@@ -67,7 +67,7 @@ func Slots(ranges []submit.SlotRange) rangelist.List {
 	return all
 }
 
-// Binding is -binding (qsub(1)) as the scheduler reads it.
+// Binding converts -binding (qsub(1)) to the scheduler's form.
 func Binding(b *submit.Binding) binding.Request {
 	r := binding.Request{
 		Instance: map[submit.BindingInstance]binding.Instance{submit.BindEnv: binding.Env, submit.BindPE: binding.PE}[b.Instance],
