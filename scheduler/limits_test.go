@@ -162,7 +162,7 @@ func TestSuspendThresholds(t *testing.T) {
 	}
 }
 
-// TestSuspendThresholdsOfParallelJobs has a task in two instances that are both in alarm: it is
+// TestSuspendThresholdsOfParallelJobs sets up a task in two instances that are both in alarm: it is
 // suspended once, and resumed by the instance of its master task.
 func TestSuspendThresholdsOfParallelJobs(t *testing.T) {
 	s := scene{
@@ -191,7 +191,7 @@ func TestSuspendThresholdsOfParallelJobs(t *testing.T) {
 	}
 }
 
-// TestSuspendThresholdTakesFirstStartedTask has several tasks that started in the same second. A
+// TestSuspendThresholdTakesFirstStartedTask sets up several tasks that started in the same second. A
 // suspend threshold suspends the one that was started first, whatever its number is.
 func TestSuspendThresholdTakesFirstStartedTask(t *testing.T) {
 	s := scene{

@@ -173,7 +173,7 @@ func TestParallelQuotas(t *testing.T) {
 	}
 }
 
-// TestQuotaRuleRefusedByFirstInstance has a rule that is first checked for a queue instance which
+// TestQuotaRuleRefusedByFirstInstance sets up a rule that is first checked for a queue instance which
 // lacks a queue parameter that the job requests. As in the original, the rule then leaves no slots
 // anywhere. Other requests, and rules for one host, do not have this effect.
 func TestQuotaRuleRefusedByFirstInstance(t *testing.T) {
@@ -220,7 +220,7 @@ func TestQuotaRuleRefusedByFirstInstance(t *testing.T) {
 	}
 }
 
-// TestQuotaRuleRefusedByOtherQueueOfHost has a rule for each queue: all queues of a host are
+// TestQuotaRuleRefusedByOtherQueueOfHost sets up a rule for each queue: all queues of a host are
 // checked, even if the first one has enough slots.
 func TestQuotaRuleRefusedByOtherQueueOfHost(t *testing.T) {
 	s := scene{files: map[string]string{
@@ -294,7 +294,7 @@ func TestSoftRequests(t *testing.T) {
 	}
 }
 
-// TestRefusedParallelJobRestoresHostOrder has a parallel job that is refused before any host is
+// TestRefusedParallelJobRestoresHostOrder sets up a parallel job that is refused before any host is
 // checked. The order of the hosts is then as it was before the previous job started, and stays so
 // until hosts change places again.
 func TestRefusedParallelJobRestoresHostOrder(t *testing.T) {
@@ -353,7 +353,7 @@ func TestRefusedParallelJobRestoresHostOrder(t *testing.T) {
 	}
 }
 
-// TestQuotaOfSkippedHostIsReleased has a host for which a quota leaves fewer slots than its share
+// TestQuotaOfSkippedHostIsReleased sets up a host for which a quota leaves fewer slots than its share
 // of a job: the slots counted for it do not count for the other host.
 func TestQuotaOfSkippedHostIsReleased(t *testing.T) {
 	for _, reserve := range []string{"0", "1"} {
@@ -472,7 +472,7 @@ func TestUnsuitableInstanceStaysRefused(t *testing.T) {
 	}
 }
 
-// TestHostKeepsRankOfUnsuitableInstance has a host whose first queue instance does not suit a
+// TestHostKeepsRankOfUnsuitableInstance sets up a host whose first queue instance does not suit a
 // parallel job, in a cluster queue with other instances that do: the host keeps its place in the
 // order of hosts. Seeds 1795387644, 1795387678 and 1795399309 show that.
 func TestHostKeepsRankOfUnsuitableInstance(t *testing.T) {

@@ -77,7 +77,7 @@ func TestInconsistentConfigurations(t *testing.T) {
 	}
 }
 
-// TestAmbiguousInstance has a host for which two groups have a setting: its instance is not used,
+// TestAmbiguousInstance sets up a host for which two groups have a setting: its instance is not used,
 // and all others are.
 func TestAmbiguousInstance(t *testing.T) {
 	files := fstest.MapFS{}

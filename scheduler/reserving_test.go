@@ -270,7 +270,7 @@ func TestReservationsWaitForQuotas(t *testing.T) {
 	}
 }
 
-// TestReservingJobRestoresDroppedInstances has an instance that the load adjustments of a run put
+// TestReservingJobRestoresDroppedInstances sets up an instance that the load adjustments of a run put
 // into alarm. It is available again, for all jobs, from the first job that may get a reservation.
 // An instance that was in alarm before the run is not.
 func TestReservingJobRestoresDroppedInstances(t *testing.T) {
@@ -313,7 +313,7 @@ func TestReservingJobRestoresDroppedInstances(t *testing.T) {
 	}
 }
 
-// TestRestoredInstanceIsLast has an instance that is restored as in
+// TestRestoredInstanceIsLast sets up an instance that is restored as in
 // TestReservingJobRestoresDroppedInstances: whatever its seq_no is, it is the last one until hosts
 // change places. Seed 1795446864 shows that.
 func TestRestoredInstanceIsLast(t *testing.T) {
@@ -370,7 +370,7 @@ func TestReservationUsesSmallestNumberOfSlots(t *testing.T) {
 	}
 }
 
-// TestSubordinatedInstanceIsNotRestored has an instance that a job of the run suspends by
+// TestSubordinatedInstanceIsNotRestored sets up an instance that a job of the run suspends by
 // subordination: it is not restored, even where the original restores it.
 func TestSubordinatedInstanceIsNotRestored(t *testing.T) {
 	s := scene{files: map[string]string{

@@ -96,7 +96,7 @@ func decided(d *scheduler.Decisions) string {
 	return strings.Join(jobs, " ")
 }
 
-// TestTooFewCountsRestoredSlots has slots that the first job makes unavailable, because it puts its
+// TestTooFewCountsRestoredSlots sets up slots that the first job makes unavailable, because it puts its
 // host into load alarm, and that are restored for the first job that may reserve. The second job
 // finds three slots, and the fourth one four.
 func TestTooFewCountsRestoredSlots(t *testing.T) {

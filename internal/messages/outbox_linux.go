@@ -90,7 +90,7 @@ func NewOutbox(o Options) *Outbox {
 	return b
 }
 
-// Post has a message delivered to the receivers of the owner of its job and to those of the site. It
+// Post queues a message for the receivers of the owner of its job and for those of the site. It
 // does not wait.
 func (b *Outbox) Post(m *Message) {
 	if !m.UserOnly {

@@ -19,7 +19,7 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestMain is also the process that delivers messages.
+// TestMain runs the tests, or the process that delivers messages.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == deliver.Word {
 		var o deliver.Order

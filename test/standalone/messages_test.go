@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/internal/messages"
 )
 
-// TestMessages has the site's webhook and program receive all messages about jobs, with a daemon that
+// TestMessages makes the site's webhook and program receive all messages about jobs, with a daemon that
 // is killed in the middle of an array job. Another webhook hangs all the time.
 func TestMessages(t *testing.T) {
 	m := newMachine(t, 4)

@@ -50,7 +50,7 @@ func server(t *testing.T, statuses ...int) (r messages.Receiver, requests func()
 		func() int { return int(count.Load()) }, func() (*http.Request, string) { return request.Load(), body.Load().(string) }
 }
 
-// withoutPauses has the attempts follow each other at once.
+// withoutPauses removes the pauses between attempts.
 func withoutPauses(t *testing.T) {
 	t.Helper()
 	before := pauses
