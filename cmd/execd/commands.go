@@ -86,7 +86,7 @@ func table() []row {
 		row{name: "simulate", summary: "predict when and where jobs would run", help: text(simulate.Usage), run: runSimulation},
 		row{name: "sensor", summary: "check a load sensor", help: text(sensor.Usage), run: checkSensor},
 		row{name: "qacct", summary: "report resource usage of finished jobs", help: text(qacct.Usage), run: account, gridengine: true},
-		row{name: "ps", summary: "list jobs for reading: progress, and why they are pending", help: text(ps.Usage), run: listJobs},
+		row{name: "ps", summary: "list jobs for people: progress, and why they are pending", help: text(ps.Usage), run: listJobs},
 		row{name: "seff", summary: "show what finished jobs used of what they requested", help: text(seff.Usage), run: efficiency},
 		row{name: "report", summary: "add up what finished jobs used, by user, project and queue", help: text(report.Usage), run: addUp},
 		row{name: "wait", summary: "wait until jobs have finished, and exit with their status", help: text(wait.Usage), run: waitForJobs},

@@ -26,6 +26,10 @@ Shows which limits of jobs this host can enforce, by which means, and how to imp
   --gpu-root DIR
               find GPUs in DIR/proc and DIR/sys, for tests without GPUs (default: /)
   --help      print this text
+
+Exit status: 0 if every limit is enforced by the best means; 3 if every limit is enforced,
+some with a gap; 1 if a limit cannot be enforced; 2 for wrong usage; 125 if the
+configuration or the host could not be read.
 `
 
 // Run runs execd doctor with the arguments after "doctor", and returns the exit status: StatusBest,

@@ -32,7 +32,7 @@ execd-messages(1) for the form of the file.
   --test  send a test message to each receiver, and show which of them did not get it
   --help  print this text
 
-Exit status: 1 if the file has mistakes, or a receiver did not get the test message; 2 for
+Exit status: 1 if the file has errors, or a receiver did not get the test message; 2 for
 wrong usage.
 `
 

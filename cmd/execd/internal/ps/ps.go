@@ -28,7 +28,7 @@ import (
 // Usage is the output of --help.
 const Usage = `Usage: execd ps [options]
 
-Lists your jobs for reading: since when they have been running or pending, how far arrays have
+Lists your jobs for people: since when they have been running or pending, how far arrays have
 come, and why a job is pending. Programs should read qstat -json instead: this list may change.
 
   --all         list the jobs of all users
