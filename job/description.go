@@ -22,6 +22,10 @@ type Description struct {
 	Processors  string // queue_conf(5) processors, ranges like 1-4,8; empty for UNDEFINED
 	QueueTmpdir string // queue_conf(5) tmpdir: parent of Tmpdir
 	Tmpdir      string // the job's TMPDIR, absolute
+	// PrivateTmp gives the job its own /tmp, /var/tmp and /dev/shm. PrivateTmpShare lists what of
+	// these it shares with the host, as absolute paths separated by colons.
+	PrivateTmp      bool
+	PrivateTmpShare string
 
 	Command    Command
 	Cwd        string // absolute; by default the owner's home directory

@@ -196,6 +196,8 @@ var configKeys = [...]configKey{
 	{name: "h_memorylocked_is_consumable_job", limit: hardPerJob, resource: job.MemoryLocked, unless: isZero},
 	{name: "s_locks_is_consumable_job", limit: softPerJob, resource: job.Locks, unless: isZero},
 	{name: "h_locks_is_consumable_job", limit: hardPerJob, resource: job.Locks, unless: isZero},
+	{name: "private_tmp", flag: func(d *job.Description) *bool { return &d.PrivateTmp }, unless: isZero},
+	{name: "private_tmp_share", text: func(d *job.Description) *string { return &d.PrivateTmpShare }, unless: isEmpty},
 	{name: "terminal", get: getTerminal, set: setTerminal, unless: isEmpty},
 	{name: "terminal_pipes", flag: func(d *job.Description) *bool { return &d.Terminal.Pipes }, when: hasTerminal, unless: isZero},
 	{name: "terminal_login", flag: func(d *job.Description) *bool { return &d.Terminal.Login }, when: hasTerminal},

@@ -192,8 +192,10 @@ func (t Tmpdir) Format() []byte {
 
 // Tmpdir reads the record that WriteTmpdir has written. If there is none, errors.Is(err,
 // fs.ErrNotExist) holds.
-func (d *Dir) Tmpdir() (Tmpdir, error) {
-	b, err := d.ReadFile(FileTmpdir)
+func (d *Dir) Tmpdir() (Tmpdir, error) { return d.readTmpdir(FileTmpdir) }
+
+func (d *Dir) readTmpdir(file string) (Tmpdir, error) {
+	b, err := d.ReadFile(file)
 	if err != nil {
 		return Tmpdir{}, err
 	}
@@ -205,5 +207,5 @@ func (d *Dir) Tmpdir() (Tmpdir, error) {
 			return Tmpdir{Path: unescape(f[2]), Dev: dev, Ino: ino}, nil
 		}
 	}
-	return Tmpdir{}, &SyntaxError{File: d.file(FileTmpdir), Line: 1, Problem: quote(string(b)) + " is not device, inode and path"}
+	return Tmpdir{}, &SyntaxError{File: d.file(file), Line: 1, Problem: quote(string(b)) + " is not device, inode and path"}
 }

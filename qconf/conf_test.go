@@ -32,7 +32,7 @@ func TestAConfigurationWithoutParametersIsDebians(t *testing.T) {
 		ExecdParams: ExecdParams{
 			NotifyKill: job.Notification{Kind: job.NotifyDefault}, NotifySusp: job.Notification{Kind: job.NotifyDefault},
 			InheritEnv: true, EnableAddGrpKill: true, Limits: job.Unlimited(), ScriptTimeout: 2 * time.Minute, SRTKill: true,
-			PTFMinPriority: -999, PTFMaxPriority: -999, PDCInterval: time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true, ScriptShell: job.Default,
+			PTFMinPriority: -999, PTFMaxPriority: -999, PDCInterval: time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true, ScriptShell: job.Default, PrivateTmpShare: []string{DefaultPrivateTmpShare},
 		},
 		CgroupsParams:   CgroupsParams{Cpuset: true, Freezer: true, Killing: true, HVmemLimit: true, HRSSLimit: true, Weight: Auto, Systemd: true, Pids: DefaultPids},
 		ReportingParams: ReportingParams{Accounting: true, FlushTime: 15 * time.Second, AccountingFlushTime: 15 * time.Second},
@@ -56,7 +56,7 @@ func TestExecdParamsAreTyped(t *testing.T) {
 		KeepActive: KeepFailed, NotifyKill: job.Notification{Kind: job.NotifySignal, Signal: "TERM"},
 		NotifySusp: job.Notification{Kind: job.NotifyNone}, SetLibPath: true, UseQsubGID: true, IgnoreNGroupsMaxLimit: true,
 		Limits: job.Unlimited(), ScriptTimeout: 5 * time.Minute, PTFMinPriority: 19, PTFMaxPriority: -999,
-		PDCInterval: PDCPerLoadReport, EnableBinding: true, DemandLS: true, UseCgroups: true, ScriptShell: job.Default, Unknown: []string{"KEEP_ACTIVE_X=1", "frob"},
+		PDCInterval: PDCPerLoadReport, EnableBinding: true, DemandLS: true, UseCgroups: true, ScriptShell: job.Default, PrivateTmpShare: []string{DefaultPrivateTmpShare}, Unknown: []string{"KEEP_ACTIVE_X=1", "frob"},
 	}
 	want.Limits[job.Descriptors] = job.Limit{Soft: 1024, Hard: 2000}
 	want.Limits[job.MaxProc] = job.Limit{Soft: quantity.Infinity, Hard: quantity.Infinity}

@@ -28,9 +28,14 @@ type ExecdParams struct {
 	// resources of queues are unlimited.
 	Limits job.Limits
 
-	VmemLimits    VmemLimits    // VMEM_LIMIT, only in execd
-	ScriptTimeout time.Duration // SCRIPT_TIMEOUT of prolog, epilog and PE procedures; 120 s; 0 for never
-	SRTKill       bool          // S_RT_KILL: jobs are killed the notify time after s_rt; true
+	VmemLimits VmemLimits // VMEM_LIMIT, only in execd
+	// PrivateTmp is PRIVATE_TMP, only in execd: jobs have their own /tmp, /var/tmp and /dev/shm.
+	PrivateTmp PrivateTmp
+	// PrivateTmpShare is PRIVATE_TMP_SHARE, only in execd: absolute paths in these directories that
+	// the jobs share with the host; DefaultPrivateTmpShare.
+	PrivateTmpShare []string
+	ScriptTimeout   time.Duration // SCRIPT_TIMEOUT of prolog, epilog and PE procedures; 120 s; 0 for never
+	SRTKill         bool          // S_RT_KILL: jobs are killed the notify time after s_rt; true
 
 	PTFMinPriority, PTFMaxPriority int           // nice values; -999 for the platform's
 	PDCInterval                    time.Duration // PDC_INTERVAL, or PDCNever or PDCPerLoadReport; 1 s
@@ -219,7 +224,8 @@ var execdParams = params[ExecdParams]{
 			InheritEnv: true, EnableAddGrpKill: true, Limits: job.Unlimited(),
 			ScriptTimeout: 120 * time.Second, SRTKill: true,
 			PTFMinPriority: PlatformPriority, PTFMaxPriority: PlatformPriority,
-			PDCInterval: time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true, ScriptShell: job.Default,
+			PrivateTmpShare: []string{DefaultPrivateTmpShare},
+			PDCInterval:     time.Second, EnableBinding: true, DemandLS: true, UseCgroups: true, ScriptShell: job.Default,
 		}
 	},
 	unknown:     func(e *ExecdParams) *[]string { return &e.Unknown },
@@ -238,7 +244,8 @@ var execdParams = params[ExecdParams]{
 		p("USE_QSUB_GID", boolean(func(e *ExecdParams) *bool { return &e.UseQsubGID })),
 		p("IGNORE_NGROUPS_MAX_LIMIT", boolean(func(e *ExecdParams) *bool { return &e.IgnoreNGroupsMaxLimit })),
 		p("SCRIPT_TIMEOUT", duration(0, func(e *ExecdParams) *time.Duration { return &e.ScriptTimeout })),
-		vmemLimit,
+		vmemLimit, privateTmp,
+		p("PRIVATE_TMP_SHARE", kind[ExecdParams]{read: readPrivateTmpShare}),
 		p("S_RT_KILL", boolean(func(e *ExecdParams) *bool { return &e.SRTKill })),
 		p("PTF_MIN_PRIORITY", number(PlatformPriority, 20, func(e *ExecdParams) *int { return &e.PTFMinPriority })),
 		p("PTF_MAX_PRIORITY", number(PlatformPriority, 20, func(e *ExecdParams) *int { return &e.PTFMaxPriority })),

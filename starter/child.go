@@ -40,12 +40,16 @@ func (s *Shepherd) bindToUs(p *spawn.Program) { p.ParentDeathSignal(unix.SIGKILL
 func (s *Shepherd) procedureProgram(f files, proc procedure, a attempt, as account) *spawn.Program {
 	env := procedureEnvironment(s.jobEnv, s.trusted, as.User, s.d)
 	p := s.prepare(s.rlimits)
-	s.borrow(p, s.owner)
+	s.borrow(p, s.owner, 0)
 	s.bindToUs(p)
 	f.open(p, env, s.d.Cwd)
 	s.giveBack(p)
+	inside := as.UID == s.owner.UID && s.enter(p)
 	s.become(p, as, 0)
 	s.bindToUs(p)
+	if inside {
+		p.Chdir(s.d.Cwd)
+	}
 	a.look(p)
 	p.Exec(candidates(proc.argv[0], procedurePath), proc.argv)
 	return p
@@ -100,9 +104,7 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 		p.Dup(spawn.StageStdin, fd, 0)
 		f.inherit[0], f.script = true, true
 	}
-	s.become(p, s.owner, s.additionalGroup())
-	s.bindToUs(p)
-	f.open(p, env, s.d.Cwd)
+	s.openInside(p, f, env)
 	path := searchPath(env)
 	if inv.program == s.d.Command.Shell {
 		path += ":" + s.d.Cwd // only here the original searches for a shell of -S without a slash
@@ -134,6 +136,26 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 	}
 	failpoint.At("shepherd-job_pid")
 	return child, start, nil
+}
+
+// openInside makes the child the owner of the job, with the job's files and working directory. The
+// names of the files are those of the host, even if the job has its own /tmp: the child opens them
+// before it enters the job's namespace, which takes root's rights.
+func (s *Shepherd) openInside(p *spawn.Program, f files, env *environment) {
+	if s.namespace == 0 {
+		s.become(p, s.owner, s.additionalGroup())
+		s.bindToUs(p)
+		f.open(p, env, s.d.Cwd)
+		return
+	}
+	s.borrow(p, s.owner, s.additionalGroup())
+	s.bindToUs(p)
+	f.open(p, env, s.d.Cwd)
+	s.giveBack(p)
+	s.enter(p)
+	s.become(p, s.owner, s.additionalGroup())
+	s.bindToUs(p)
+	p.Chdir(s.d.Cwd)
 }
 
 // openScript opens the script of script_from_stdin as the supervisor's user: the owner of the job
@@ -176,9 +198,7 @@ func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	null := output{path: nullDevice}
 	f := files{stdin: nullDevice, out: [2]output{null, null}}
 	p := s.prepare(s.rlimits)
-	s.become(p, s.owner, s.additionalGroup())
-	s.bindToUs(p)
-	f.open(p, env, s.d.Cwd)
+	s.openInside(p, f, env)
 	p.Exec([]string{inv.program}, inv.argv)
 	child, err := p.Start()
 	if err == nil {

@@ -99,21 +99,24 @@ func (s *Shepherd) become(p *spawn.Program, a account, extraGroup int) {
 	if !s.privileged {
 		return
 	}
-	groups := a.groups
-	if extraGroup != 0 {
-		groups = append(slices.Clone(groups), uint32(extraGroup))
-	}
-	p.Groups(groups)
+	p.Groups(withGroup(a.groups, extraGroup))
 	p.Setresgid(a.GID)
 	p.Setresuid(a.UID)
 }
 
+func withGroup(groups []uint32, extra int) []uint32 {
+	if extra == 0 {
+		return groups
+	}
+	return append(slices.Clone(groups), uint32(extra))
+}
+
 // borrow lets the child act as a user until giveBack.
-func (s *Shepherd) borrow(p *spawn.Program, a account) {
+func (s *Shepherd) borrow(p *spawn.Program, a account, extraGroup int) {
 	if !s.privileged {
 		return
 	}
-	p.Groups(a.groups)
+	p.Groups(withGroup(a.groups, extraGroup))
 	p.Setresgid(a.GID)
 	p.Seteuid(a.UID)
 }

@@ -70,6 +70,8 @@ type Shepherd struct {
 	io       ioFiles
 	terminal *terminal // of the job; nil without one
 	hostOOM  bool      // the host was out of memory for the job
+
+	namespace int // descriptor of the mount namespace with the job's own /tmp; 0 without
 }
 
 // forwarded are the signals by which a daemon gives orders to a supervisor (the original's contract
@@ -235,6 +237,7 @@ func (s *Shepherd) begin() {
 	s.prepareLimits()
 	s.protectSubmission()
 	s.checkTmpdir()
+	s.openNamespace()
 	failpoint.At("shepherd-ready")
 }
 

@@ -164,7 +164,7 @@ func (s *Shepherd) failStart(code job.Failed, step string, f *spawn.StartError, 
 			}
 		}
 	}
-	s.failBy(euid, pid, code, explained(s.wordsOf(f, a), step+": "+explain(f)))
+	s.failBy(euid, pid, code, explained(s.wordsOf(f, a), step+": "+explain(f)+s.hidden(f)))
 }
 
 // exitWords returns the original's words for a step that exited with a status, and for what follows

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +26,11 @@ func (c *configuration) buildIn() (err error) {
 	if err != nil {
 		return err
 	}
-	c.builtin, err = pool.WithScratch(c.host, freeSpace(tmpdirOfJobs))
+	scratch, err := pool.WithScratch(c.host, freeSpace(tmpdirOfJobs))
+	if err != nil {
+		return err
+	}
+	c.builtin, err = scratch.WithPrivateTmp(c.host, os.Geteuid() == 0)
 	return err
 }
 

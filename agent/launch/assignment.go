@@ -264,6 +264,12 @@ func (o *Assignment) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job
 		Relayed:       o.Relayed,
 		AdminUser:     o.AdminUser,
 	}
+	if d.PrivateTmp = o.privateTmp(); d.PrivateTmp {
+		if !o.Privileged {
+			return nil, errors.New("private_tmp: only a daemon that runs as root can give a job its own /tmp")
+		}
+		d.PrivateTmpShare = strings.Join(c.ExecdParams.PrivateTmpShare, ":")
+	}
 	if d.Tmpdir == "" {
 		d.Tmpdir = q.Tmpdir + "/" + jobdir.TmpdirName(id, q.Queue)
 	}
@@ -286,6 +292,20 @@ func (o *Assignment) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job
 	d.Environment, d.Trusted = v.list, v.trusted
 	divideCommand(d)
 	return d, jobdir.Check(d)
+}
+
+// privateTmp reports whether the job has its own /tmp, by its queue or its request.
+func (o *Assignment) privateTmp() bool {
+	if o.Config.ExecdParams.PrivateTmp.For(o.Queue.Queue) {
+		return true
+	}
+	var hard []qconf.Setting
+	for _, r := range o.Request.Resources {
+		if !r.Soft {
+			hard = append(hard, qconf.Setting{Name: r.Name, Value: r.Value})
+		}
+	}
+	return o.Complexes.RequestsPrivateTmp(hard)
 }
 
 // divideCommand splits a command with line breaks into two words, because the config file of the

@@ -98,7 +98,8 @@ type Job struct {
 	groups    *Groups
 	spool     *jobdir.Spool
 	tmpdir    jobdir.Tmpdir
-	own       own // data for Remove
+	private   jobdir.Tmpdir // behind the job's own /tmp; empty without
+	own       own           // data for Remove
 	terminal  bool
 	removed   bool
 	strays    []int  // children that we had before the shepherd
@@ -180,7 +181,7 @@ func PreparePlan(spool *jobdir.Spool, groups *Groups, p *Plan) (*Job, error) {
 	j := &Job{spool: spool, groups: groups, Description: d, terminal: p.Foreground}
 	j.own = own{
 		boot: BootID(), uid: p.UID, gid: p.GID, users: p.Users,
-		ownShell: d.Command.OwnShell, slave: p.Slave, devices: p.Devices, groupIDs: p.GroupIDs,
+		ownShell: d.Command.OwnShell, private: d.PrivateTmp, slave: p.Slave, devices: p.Devices, groupIDs: p.GroupIDs,
 		parent: d.QueueTmpdir, name: jobdir.TmpdirName(d.ID, d.Queue),
 	}
 	var err error
@@ -248,6 +249,11 @@ func (j *Job) prepare(p *Plan) error {
 	if j.tmpdir.Path != j.Description.Tmpdir {
 		moveTmpdir(j.Description, j.tmpdir.Path)
 	}
+	if j.Description.PrivateTmp {
+		if j.private, err = j.Dir.MakePrivateTmp(j.own.parent, j.own.name); err != nil {
+			return err
+		}
+	}
 	failpoint.At("launch-tmpdir")
 	j.Description.UserProcesses = p.mostOfUser(j.groups)
 	if !j.own.slave {
@@ -307,6 +313,9 @@ func (j *Job) finish(o jobdir.CreateOptions) error {
 	o.Files = []jobdir.File{{Name: fileOwn, Data: j.own.format()}}
 	if j.tmpdir.Path != "" {
 		o.Files = append(o.Files, jobdir.File{Name: jobdir.FileTmpdir, Data: j.tmpdir.Format()})
+	}
+	if j.private.Path != "" {
+		o.Files = append(o.Files, jobdir.File{Name: jobdir.FilePrivateTmp, Data: j.private.Format()})
 	}
 	return j.spool.Complete(j.Dir, j.Description, o)
 }

@@ -130,6 +130,9 @@ func (j *Job) load(lookup func(name string) (*userdb.User, error), id job.ID) (S
 	if j.tmpdir, err = j.Dir.Tmpdir(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
+	if j.private, err = j.Dir.PrivateTmp(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
 	if j.group, err = recordedGroup(j.Dir); err != nil {
 		return 0, err
 	}
@@ -255,6 +258,9 @@ func discardTmpdir(dir *jobdir.Dir) error {
 	if known == nil || err != nil || known.shared {
 		return err
 	}
+	if err := discardPrivateTmp(dir, known); err != nil {
+		return err
+	}
 	t, err := dir.Tmpdir()
 	if err == nil {
 		err = jobdir.RemoveTmpdir(t, known.removeOptions())
@@ -271,6 +277,20 @@ func discardTmpdir(dir *jobdir.Dir) error {
 		return discardAside(known)
 	}
 	return jobdir.SweepTmpdir(known.parent, known.name, jobdir.RemoveOptions{})
+}
+
+// discardPrivateTmp removes the directory behind the own /tmp of a job that was never finished.
+func discardPrivateTmp(dir *jobdir.Dir, known *own) error {
+	t, err := dir.PrivateTmp()
+	switch {
+	case err == nil:
+		return jobdir.RemoveTmpdir(t, known.removeOptions())
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case !known.private:
+		return nil
+	}
+	return jobdir.SweepPrivateTmp(known.parent, known.name)
 }
 
 func discardAside(known *own) error {

@@ -31,6 +31,7 @@ type own struct {
 	users    []int         // that procedures run as
 	slave    bool          // a slave job, without a supervisor
 	shared   bool          // the TMPDIR belongs to another job
+	private  bool          // the job has its own /tmp
 	ownShell bool          // job.Command.OwnShell
 	parent   string        // where the TMPDIR is, or is about to be made
 	name     string        // and under which name, perhaps with a suffix
@@ -59,6 +60,7 @@ func (o *own) format() []byte {
 	}
 	flag("slave", o.slave)
 	flag("shared", o.shared)
+	flag("private_tmp", o.private)
 	flag("own_shell", o.ownShell)
 	line("tmpdir_parent", strconv.Quote(o.parent))
 	line("tmpdir_name", strconv.Quote(o.name))
@@ -121,6 +123,8 @@ func (o *own) set(key, value string) (err error) {
 		o.slave = true
 	case "shared":
 		o.shared = true
+	case "private_tmp":
+		o.private = true
 	case "own_shell":
 		o.ownShell = true
 	case "tmpdir_parent":

@@ -79,12 +79,19 @@ func (j *Job) keep() error {
 	return errors.Join(append(errs, j.Dir.WriteFile(fileKept, nil), j.Dir.Remove(fileWaiting))...)
 }
 
-// removeTmpdir removes the TMPDIR of the job, if it is its own.
+// removeTmpdir removes the TMPDIR of the job and the files behind its own /tmp, unless they are those
+// of the job of a task.
 func (j *Job) removeTmpdir() error {
-	if j.own.shared || j.tmpdir.Path == "" {
+	if j.own.shared {
 		return nil
 	}
-	return jobdir.RemoveTmpdir(j.tmpdir, j.own.removeOptions())
+	var errs []error
+	for _, t := range []jobdir.Tmpdir{j.tmpdir, j.private} {
+		if t.Path != "" {
+			errs = append(errs, jobdir.RemoveTmpdir(t, j.own.removeOptions()))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (o *own) removeOptions() jobdir.RemoveOptions {

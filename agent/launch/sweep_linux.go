@@ -77,7 +77,11 @@ func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*userdb.Use
 		return s, true
 	}
 	var errs []error
-	if t, err := dir.Tmpdir(); err == nil {
+	for _, record := range []func() (jobdir.Tmpdir, error){dir.Tmpdir, dir.PrivateTmp} {
+		t, err := record()
+		if err != nil {
+			continue
+		}
 		owner, err := lookup(s.Description.Owner)
 		if err == nil {
 			err = jobdir.RemoveTmpdir(t, jobdir.RemoveOptions{UID: int(owner.UID), GID: int(owner.GID)})

@@ -44,8 +44,14 @@ func PrepareTask(parent *Job, id job.ID, command []string, dir string, env []str
 		boot: BootID(), uid: parent.own.uid, gid: parent.own.gid, users: parent.own.users,
 		shared: true, groupIDs: parent.own.groupIDs, devices: parent.own.devices, deny: parent.own.deny,
 	}
+	t.private = parent.private
 	if err := t.begin(false); err != nil {
 		return nil, err
+	}
+	if t.private.Path != "" {
+		if err := t.Dir.WritePrivateTmp(t.private); err != nil {
+			return nil, errors.Join(err, t.undo())
+		}
 	}
 	if d.AddGroupID, err = jobGroupIDs.take(t.own.groupIDs, t); err == nil {
 		err = t.finish(jobdir.CreateOptions{Record: record})

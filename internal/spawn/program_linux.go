@@ -196,6 +196,12 @@ func (p *Program) Write(fd int, text, what string) {
 	p.add(StageSetup, what, sys(unix.SYS_WRITE, uintptr(fd), p.str(text), uintptr(len(text))))
 }
 
+// Setns moves the child into the mount namespace of the parent's descriptor. Its working directory
+// becomes the root of that namespace.
+func (p *Program) Setns(fd int) {
+	p.add(StageSetup, "setns", sys(unix.SYS_SETNS, uintptr(fd), unix.CLONE_NEWNS))
+}
+
 // Affinity restricts the child to the processors whose bits are set. If that is not permitted, the
 // start does not fail.
 func (p *Program) Affinity(mask []uint64) {

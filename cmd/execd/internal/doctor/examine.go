@@ -113,9 +113,10 @@ var others = []struct {
 	{"usage", usage},
 	{"scope", inScope},
 	{"files", files},
+	{"private_tmp", privateTmp},
 }
 
-const numOthers = 6
+const numOthers = 7
 
 // files checks which users can change the files and programs of a daemon.
 func files(h *Host) Check {
@@ -127,6 +128,18 @@ func files(h *Host) Check {
 		c.State, c.Reason = Missing, strings.Join(h.Untrusted, "\n    ")
 	}
 	return c
+}
+
+// privateTmp checks whether jobs can have their own /tmp.
+func privateTmp(h *Host) Check {
+	const otherwise = "TMPDIR alone: jobs share /tmp, /var/tmp and /dev/shm"
+	switch {
+	case !h.root():
+		return Check{State: Works, Means: otherwise, Reason: "only root can give a job its own /tmp", Remedy: "run the daemon as root"}
+	case h.NoPrivateTmp != "":
+		return Check{State: Works, Means: otherwise, Reason: "jobs cannot have their own /tmp: " + h.NoPrivateTmp, Remedy: "give the daemon CAP_SYS_ADMIN"}
+	}
+	return Check{State: Best, Means: "a mount namespace for each job that requests it"}
 }
 
 func rlimit(r job.Resource, name string) func(*Host) Check {

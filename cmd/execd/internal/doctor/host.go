@@ -15,19 +15,21 @@ type Host struct {
 	Capabilities []string // the effective ones that matter here
 	Swap         bool     // the host has swap space
 	// Confined are the resources for which this process itself has a hard limit.
-	Confined    [job.NumResources]bool
-	Cgroups     Cgroups
-	Systemd     Systemd
-	Proc        bool // processes of other users are visible in /proc
-	Children    bool // /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)
-	Pidfd       bool // pidfd_open(2), Linux 5.3
-	IntoGroup   bool // clone3(2) into a group, Linux 5.7
-	PSI         bool // /proc/pressure
-	CPUs, Nodes int  // processors and memory nodes that this process may use; 0 if unknown
-	Topology    string
-	TopologyErr string // why cores cannot be distinguished
-	GroupIDs    GroupIDs
-	GPUs        *gpu.Inventory
+	Confined [job.NumResources]bool
+	Cgroups  Cgroups
+	Systemd  Systemd
+	Proc     bool // processes of other users are visible in /proc
+	Children bool // /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)
+	// NoPrivateTmp says why jobs cannot have their own /tmp; empty if they can.
+	NoPrivateTmp string
+	Pidfd        bool // pidfd_open(2), Linux 5.3
+	IntoGroup    bool // clone3(2) into a group, Linux 5.7
+	PSI          bool // /proc/pressure
+	CPUs, Nodes  int  // processors and memory nodes that this process may use; 0 if unknown
+	Topology     string
+	TopologyErr  string // why cores cannot be distinguished
+	GroupIDs     GroupIDs
+	GPUs         *gpu.Inventory
 	// NoQuery is set if the host has NVIDIA GPUs and nvidia-smi is missing.
 	NoQuery bool
 	// Untrusted describes files that users other than root and the effective user can change, among

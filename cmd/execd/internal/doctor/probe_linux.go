@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ func Probe(c *qconf.Configuration, gpuRoot string) *Host {
 	h := &Host{
 		Kernel: kernel(), UID: os.Geteuid(), Capabilities: capabilities(),
 		Proc: readable("/proc/self/stat") && (os.Geteuid() != 0 || readable("/proc/1/stat")), Children: readable("/proc/thread-self/children"),
-		Pidfd: pidfd(), IntoGroup: intoGroup(), PSI: readable("/proc/pressure/memory"),
+		NoPrivateTmp: noNamespace(), Pidfd: pidfd(), IntoGroup: intoGroup(), PSI: readable("/proc/pressure/memory"),
 	}
 	var info unix.Sysinfo_t
 	h.Swap = unix.Sysinfo(&info) == nil && info.Totalswap > 0
@@ -271,4 +272,18 @@ func (h *Host) probeTopology() {
 		return
 	}
 	h.Topology, h.CPUs, h.Nodes = t.Shape().String(), t.NumThreads(), len(t.Nodes)
+}
+
+// noNamespace returns why this process cannot make a mount namespace; empty if it can.
+func noNamespace() string {
+	reason := make(chan string)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and the namespace with it
+		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+			reason <- "unshare(CLONE_NEWNS): " + err.Error()
+			return
+		}
+		reason <- ""
+	}()
+	return <-reason
 }

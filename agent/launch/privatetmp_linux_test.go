@@ -1,0 +1,236 @@
+package launch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+// private returns an assignment of a job with its own /tmp. Its output goes to the file out of the
+// host's /tmp, which is not in the job's.
+func (p *place) private(t *testing.T, command string, options ...string) *Assignment {
+	t.Helper()
+	testenv.Require(t, testenv.Root)
+	o, err := p.order(command, append([]string{"-o", p.dir + "/out/o"}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Privileged = true
+	o.Config.ExecdParams.PrivateTmp.Default = true
+	o.Config.MinUID, o.Config.MinGID = 1, 1
+	o.Config.GIDRange = []qconf.Range{{First: 52100, Last: 52199}}
+	return o
+}
+
+// ran runs a job to its end, and returns what it has written.
+func (p *place) ran(t *testing.T, o *Assignment) (*Job, *job.Outcome, string) {
+	t.Helper()
+	j, err := Prepare(p.spool, o, seven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Remove(false) })
+	launched(t, j)
+	out := j.Collect(waited(t, j))
+	b, _ := os.ReadFile(p.dir + "/out/o")
+	return j, out, string(b)
+}
+
+// TestPrivateTmp: a job with PRIVATE_TMP has its own /tmp, /var/tmp and /dev/shm. It sees its TMPDIR
+// and what the administrator shares, and nothing of it remains on the host.
+func TestPrivateTmp(t *testing.T) {
+	p := newPlace(t)
+	shared := t.TempDir()
+	testenv.LetIn(t, shared)
+	host := filepath.Base(p.dir) + ".host"
+	for _, dir := range []string{"/tmp/", "/var/tmp/", "/dev/shm/"} {
+		testenv.WriteFile(t, dir+host, "")
+		t.Cleanup(func() { _ = os.Remove(dir + host) })
+	}
+	o := p.private(t, `
+ls -d /tmp/`+host+` /var/tmp/`+host+` /dev/shm/`+host+` 2>/dev/null
+for d in /tmp /var/tmp /dev/shm; do
+	stat -c '%n %a %u' $d
+	printf '#!/bin/sh\necho wrote %s\n' $d >$d/ours && chmod +x $d/ours && $d/ours
+done
+: >$TMPDIR/mine && pwd && ls `+shared+`
+echo end
+umount /tmp 2>/dev/null && echo unmounted
+mkdir `+p.dir+`/out/no 2>/dev/null && echo reached
+exit 3`)
+	testenv.WriteFile(t, shared+"/s", "")
+	o.Config.ExecdParams.PrivateTmpShare = []string{shared, "/tmp/not-there"}
+	j, outcome, said := p.ran(t, o)
+	if outcome.Failed != 0 || outcome.ExitStatus != 3 {
+		_, text, _ := j.Dir.FirstError()
+		t.Fatalf("outcome %+v, %s", outcome, text)
+	}
+	want := "/tmp 1777 0\nwrote /tmp\n/var/tmp 1777 0\nwrote /var/tmp\n/dev/shm 1777 0\nwrote /dev/shm\n/\ns\n"
+	if want += "end\n"; said != want {
+		t.Errorf("the job says:\n%s, expected:\n%s", said, want)
+	}
+	for _, dir := range []string{"/tmp/ours", "/var/tmp/ours", "/dev/shm/ours"} {
+		if exists(dir) {
+			t.Error("a file of the job is on the host: " + dir)
+		}
+	}
+	if !exists(j.tmpdir.Path+"/mine") || !exists(j.private.Path+"/tmp/ours") || !exists(j.private.Path+"/var_tmp/ours") {
+		t.Error("the files of the job are not on its scratch")
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(j.private.Path, &st); err != nil || st.Uid != 0 || st.Mode&0o777 != 0o700 {
+		t.Errorf("the directory behind /tmp: %+v, %v", st, err)
+	}
+	if b, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(b), ".private") {
+		t.Error("the mounts of the job are on the host")
+	}
+	if err := j.Remove(false); err != nil {
+		t.Error(err)
+	}
+	p.nothingLeft(t)
+}
+
+// TestPrivateTmpOfProcedures: procedures of the owner share the files of the job, and those of root
+// see the host's.
+func TestPrivateTmpOfProcedures(t *testing.T) {
+	p := newPlace(t)
+	o := p.private(t, "cat /tmp/of-prolog; echo job >/tmp/of-job; echo shm >/dev/shm/x")
+	testenv.WriteFile(t, p.dir+"/prolog", "#!/bin/sh\necho prolog >/tmp/of-prolog\n")
+	testenv.WriteFile(t, p.dir+"/epilog", "#!/bin/sh\ncat $SGE_PRIVATE_TMP/tmp/of-job; ls /dev/shm/x 2>/dev/null\ntest -d "+p.dir+"/out && echo host\n")
+	for _, name := range []string{"/prolog", "/epilog"} {
+		if err := os.Chmod(p.dir+name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The program of the owner's prolog is in the host's /tmp, and is shared.
+	o.Config.ExecdParams.PrivateTmpShare = []string{p.dir + "/prolog"}
+	o.Queue.Prolog, o.Queue.Epilog = p.dir+"/prolog", "root@"+p.dir+"/epilog"
+	j, outcome, said := p.ran(t, o)
+	if said != "prolog\njob\nhost\n" {
+		_, text, _ := j.Dir.FirstError()
+		t.Errorf("outcome %+v, %s; said:\n%s", outcome, text, said)
+	}
+}
+
+// TestPrivateTmpOfTasks: the tasks of a parallel job share its files, also those in /dev/shm while
+// one of them runs.
+func TestPrivateTmpOfTasks(t *testing.T) {
+	p := newPlace(t)
+	o := p.parallel(t, "true")
+	with := p.private(t, "true")
+	o.Privileged, o.Config = true, with.Config
+	slave, err := PrepareSlave(p.spool, o, seven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = slave.Remove(false) })
+	begin := func(name, command string) *Job {
+		id := seven
+		id.PETask = name
+		task, err := PrepareTask(slave, id, []string{"/bin/sh", "-c", command}, "/", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		launched(t, task)
+		return task
+	}
+	first := begin("1.host", "mkfifo /tmp/go; echo shm >/dev/shm/x; echo tmp >/tmp/x; mv /tmp/x /tmp/y; read x </tmp/go")
+	until(t, "the first task has written", func() bool { return exists(slave.private.Path + "/tmp/y") })
+	second := begin("2.host", "cat /dev/shm/x /tmp/y >/var/tmp/seen; echo >/tmp/go")
+	for _, task := range []*Job{second, first} {
+		if outcome := task.Collect(waited(t, task)); outcome.ExitStatus != 0 || outcome.Failed != 0 {
+			_, text, _ := task.Dir.FirstError()
+			t.Errorf("outcome %+v, %s", outcome, text)
+		}
+	}
+	if b, err := os.ReadFile(slave.private.Path + "/var_tmp/seen"); string(b) != "shm\ntmp\n" {
+		t.Errorf("the second task sees %q, %v", b, err)
+	}
+	third := begin("3.host", "cat /tmp/y; ls /dev/shm/x && exit 1; exit 0")
+	if outcome := third.Collect(waited(t, third)); outcome.ExitStatus != 0 || outcome.Failed != 0 {
+		t.Errorf("outcome of a task after the others %+v", outcome)
+	}
+	if err := slave.Remove(false); err != nil {
+		t.Error(err)
+	}
+	p.nothingLeft(t)
+}
+
+// TestPrivateTmpIsHostile: what a user has prepared in the host's /tmp gains nothing.
+func TestPrivateTmpIsHostile(t *testing.T) {
+	p := newPlace(t)
+	secret := p.dir + "/secret"
+	testenv.Open(t, secret+"/open")
+	if err := os.Chmod(secret, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		cwd    string
+		before func()
+		failed job.Failed
+		text   string
+	}{
+		"a working directory of the host": {cwd: p.dir + "/out"},
+		"a working directory that only root can reach": {
+			cwd: secret + "/open", failed: job.FailedCwd, text: "permission denied",
+		},
+		"a working directory behind a link": {
+			cwd: p.dir + "/out/link", failed: job.FailedCwd, text: "the job has its own /tmp (private_tmp)",
+			before: func() { _ = os.Symlink(p.dir+"/out", p.dir+"/out/link") },
+		},
+		"someone else has the name of the directory": {
+			cwd: "/", before: func() {
+				_ = os.Symlink("/etc", p.dir+"/tmp/"+jobdir.TmpdirName(seven, "all.q")+".private")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.before != nil {
+				c.before()
+			}
+			o := p.private(t, "pwd", "-wd", c.cwd)
+			j, outcome, said := p.ran(t, o)
+			_, text, _ := j.Dir.FirstError()
+			if outcome.Failed != c.failed || !strings.Contains(text, c.text) {
+				t.Errorf("outcome %+v, %s", outcome, text)
+			}
+			if c.failed == 0 && !strings.HasSuffix(said, c.cwd+"\n") {
+				t.Errorf("the job is in %s", said)
+			}
+			if err := j.Remove(false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	o := p.private(t, "true")
+	o.Request.Command, o.Request.Args, o.Request.NoShell = p.dir+"/prog", nil, true
+	testenv.WriteFile(t, p.dir+"/prog", "#!/bin/sh\n")
+	if err := os.Chmod(p.dir+"/prog", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	j, outcome, _ := p.ran(t, o)
+	if _, text, _ := j.Dir.FirstError(); !strings.Contains(text, "the job has its own /tmp (private_tmp)") {
+		t.Errorf("a program of the host's /tmp: outcome %+v, %s", outcome, text)
+	}
+}
+
+// TestPrivateTmpNeedsRoot: a daemon of an ordinary user refuses such a job.
+func TestPrivateTmpNeedsRoot(t *testing.T) {
+	p := newPlace(t)
+	o, err := p.order("true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Config.ExecdParams.PrivateTmp.Default = true
+	if _, err := Prepare(p.spool, o, seven); err == nil || !strings.Contains(err.Error(), "private_tmp: only a daemon that runs as root") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,57 @@
+package jobdir
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// privateSuffix is appended to the name of a TMPDIR for the directory behind the job's own /tmp.
+const privateSuffix = ".private"
+
+// MakePrivateTmp creates the directory behind a job's own /tmp, next to its TMPDIR, and records it
+// as MakeTmpdir does. It belongs to root and is closed to all others, so that the user of the job
+// cannot plant anything in it or replace it. name is that of the TMPDIR. Only root may call it.
+func (d *Dir) MakePrivateTmp(queueTmpdir, name string) (Tmpdir, error) {
+	t, err := makeTmpdir(queueTmpdir, name+privateSuffix, "", 0, 0, nil, d.WritePrivateTmp)
+	if err != nil {
+		_ = d.Remove(FilePrivateTmp)
+	}
+	return t, err
+}
+
+// WritePrivateTmp records the directory behind the own /tmp of a job, or of the job of a task.
+func (d *Dir) WritePrivateTmp(t Tmpdir) error { return d.WriteFile(FilePrivateTmp, t.Format()) }
+
+// PrivateTmp reads the record that WritePrivateTmp has written. If there is none, errors.Is(err,
+// fs.ErrNotExist) holds.
+func (d *Dir) PrivateTmp() (Tmpdir, error) { return d.readTmpdir(FilePrivateTmp) }
+
+// SweepPrivateTmp is SweepTmpdir for the directory behind a job's own /tmp.
+func SweepPrivateTmp(queueTmpdir, name string) error {
+	return SweepTmpdir(queueTmpdir, name+privateSuffix, RemoveOptions{})
+}
+
+// Open opens the directory. It returns ErrNotOurs if its path leads to another one, and follows no
+// link that a user could have made.
+func (t Tmpdir) Open() (fd int, err error) {
+	i := strings.LastIndexByte(t.Path, '/') + 1
+	parent, err := walker{}.open("/" + t.Path[:i])
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(parent)
+	fd, err = openat(parent, t.Path[i:], openDirFlags, 0)
+	if err != nil {
+		return -1, &Error{"open directory", t.Path, err}
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && (st.Dev != t.Dev || st.Ino != t.Ino) {
+		err = ErrNotOurs
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, &Error{"open directory", t.Path, err}
+	}
+	return fd, nil
+}

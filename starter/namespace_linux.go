@@ -1,0 +1,483 @@
+package starter
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/oslite"
+	"github.com/execd-project/execd/internal/spawn"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits"
+	"github.com/execd-project/execd/limits/process"
+	"github.com/execd-project/execd/quantity"
+)
+
+// privatePlaces are the directories of which a job with PrivateTmp has its own. name is that of the
+// directory behind it; sharedMemory has none.
+var privatePlaces = [...]struct{ path, name string }{
+	{"/tmp", "tmp"}, {"/var/tmp", "var_tmp"}, {sharedMemory, ""},
+}
+
+const sharedMemory = "/dev/shm"
+
+// privateTmpVariable tells procedures the path of the directory that contains the directories behind
+// the job's own /tmp (tmp) and /var/tmp (var_tmp).
+const privateTmpVariable = "SGE_PRIVATE_TMP"
+
+// namespaceRecord is a file in that directory. It says in which process and under which descriptor
+// the mount namespace of the job is open.
+const namespaceRecord = "namespace"
+
+// openNamespace opens the mount namespace in which the job has its own /tmp, /var/tmp and /dev/shm.
+// All processes of the job's owner share it: the job, its procedures and methods, and its tasks,
+// which have supervisors of their own. The namespace ends with the last process that is in it or
+// has it open; nothing is mounted outside of it.
+func (s *Shepherd) openNamespace() {
+	if !s.d.PrivateTmp || s.failed != 0 {
+		return
+	}
+	err := errors.New("the supervisor does not run as root")
+	if s.privileged {
+		err = asRoot(s.findNamespace)
+	}
+	if err != nil {
+		s.fail(job.FailedInJobChild, "cannot give the job its own /tmp (private_tmp): "+err.Error())
+	}
+}
+
+// findNamespace joins the namespace that another supervisor of the job has open, or makes it.
+func (s *Shepherd) findNamespace() error {
+	t, err := s.dir.PrivateTmp()
+	if err != nil {
+		return err
+	}
+	behind, err := t.Open()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(behind)
+	s.trusted.set(privateTmpVariable, t.Path)
+	record, err := unix.Openat(behind, namespaceRecord, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return &oslite.CallError{Call: "openat", Err: err}
+	}
+	defer unix.Close(record) // unlocks it
+	if err := retry(func() error { return unix.Flock(record, unix.LOCK_EX) }); err != nil {
+		return &oslite.CallError{Call: "flock", Err: err}
+	}
+	fd, ok := openRecorded(record)
+	if !ok {
+		if fd, err = s.makeNamespace(t); err != nil {
+			return err
+		}
+		s.trace("the job has its own /tmp, /var/tmp and /dev/shm; the files are in " + t.Path)
+	}
+	s.namespace = fd
+	// The supervisor that started last probably ends last.
+	return writeRecord(record, fd)
+}
+
+// recordOf returns the line that identifies a namespace and a process that has it open.
+func recordOf(pid, fd int, st *unix.Stat_t) string {
+	return itoa(pid) + " " + strconv.FormatUint(process.Read(pid).Start, 10) + " " + itoa(fd) + " " +
+		strconv.FormatUint(st.Dev, 10) + " " + strconv.FormatUint(st.Ino, 10) + "\n"
+}
+
+func writeRecord(record, fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &oslite.CallError{Call: "fstat", Err: err}
+	}
+	line := recordOf(unix.Getpid(), fd, &st)
+	if err := unix.Ftruncate(record, 0); err != nil {
+		return &oslite.CallError{Call: "ftruncate", Err: err}
+	}
+	if _, err := unix.Pwrite(record, []byte(line), 0); err != nil {
+		return &oslite.CallError{Call: "write", Err: err}
+	}
+	return nil
+}
+
+// openRecorded opens the namespace that a record names, if its process still has it open.
+func openRecorded(record int) (fd int, ok bool) {
+	var room [128]byte
+	n, err := unix.Pread(record, room[:], 0)
+	if err != nil || n == 0 {
+		return -1, false
+	}
+	line := string(room[:n])
+	fields := strings.Fields(line)
+	if len(fields) != 5 {
+		return -1, false
+	}
+	pid, err := strconv.Atoi(fields[0])
+	if err != nil {
+		return -1, false
+	}
+	number, err := strconv.Atoi(fields[2])
+	if err != nil {
+		return -1, false
+	}
+	fd, err = unix.Open("/proc/"+itoa(pid)+"/fd/"+itoa(number), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, false
+	}
+	// Read after it was opened, so that it is the process of the descriptor.
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || recordOf(pid, number, &st) != line {
+		unix.Close(fd)
+		return -1, false
+	}
+	return fd, true
+}
+
+// makeNamespace makes the namespace and returns a descriptor of it. Only the calling thread enters
+// it, and leaves it again.
+func (s *Shepherd) makeNamespace(t jobdir.Tmpdir) (fd int, err error) {
+	const own = "/proc/thread-self/ns/mnt"
+	host, err := unix.Open(own, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &oslite.CallError{Call: "open " + own, Err: err}
+	}
+	defer unix.Close(host)
+	cwd, err := unix.Open(".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &oslite.CallError{Call: "open", Err: err}
+	}
+	defer unix.Close(cwd)
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return -1, errors.New("unshare(CLONE_NEWNS): " + err.Error() + "; the daemon needs CAP_SYS_ADMIN, which containers often lack")
+	}
+	if err = s.mountPrivate(t); err == nil {
+		fd, err = unix.Open(own, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	back := unix.Setns(host, unix.CLONE_NEWNS)
+	if back == nil {
+		back = unix.Fchdir(cwd)
+	}
+	if err == nil && back != nil {
+		unix.Close(fd)
+		err = &oslite.CallError{Call: "setns", Err: back}
+	}
+	if err != nil {
+		return -1, err
+	}
+	return fd, nil
+}
+
+// place is a directory of the host that a job does not see.
+type place struct {
+	name string // /tmp
+	path string // without links
+	host int    // O_PATH descriptor
+	own  int    // descriptor of the directory behind it; -1 for a tmpfs
+}
+
+// kept is something in a place that the job sees nevertheless.
+type kept struct {
+	place *place
+	name  string // relative to the place
+	fd    int    // O_PATH descriptor
+	user  bool   // the user chose it
+}
+
+// mountPrivate mounts the job's own directories in the namespace of the calling thread.
+func (s *Shepherd) mountPrivate(t jobdir.Tmpdir) error {
+	// Mounts of the host, such as those of an automounter, still appear in the job. Mounts in the
+	// job do not appear on the host.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return &oslite.CallError{Call: "mount(MS_SLAVE)", Err: err}
+	}
+	// Only descriptors of this namespace can be mounted.
+	behind, err := t.Open()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(behind)
+	places, err := openPlaces(behind)
+	defer func() {
+		for _, p := range places {
+			unix.Close(p.host)
+			unix.Close(p.own)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	list := s.openKept(places)
+	defer func() {
+		for _, k := range list {
+			unix.Close(k.fd)
+		}
+	}()
+	for _, p := range places {
+		if p.own < 0 {
+			err = unix.Mount("tmpfs", descriptorPath(p.host), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, s.sharedMemoryOptions())
+		} else {
+			err = unix.Mount(descriptorPath(p.own), descriptorPath(p.host), "", unix.MS_BIND, "")
+		}
+		if err != nil {
+			return errors.New("cannot mount " + p.path + ": " + err.Error())
+		}
+	}
+	for _, k := range list {
+		err := k.mount()
+		if err == nil {
+			continue
+		}
+		err = errors.New("cannot show " + k.place.path + "/" + k.name + " of the host to the job: " + err.Error())
+		if !k.user {
+			return err
+		}
+		s.trace(err.Error())
+	}
+	return nil
+}
+
+// sharedMemoryOptions returns the mount options of /dev/shm. The kernel counts its contents as
+// memory of the job. The size makes a program see "no space left" rather than be killed, and is the
+// only limit on a host without control groups.
+func (s *Shepherd) sharedMemoryOptions() string {
+	options := "mode=1777"
+	w := limits.OfJob(s.d)
+	if most := min(w.Vmem.Hard, w.RSS.Hard); most != quantity.Infinity && most > 0 {
+		options += ",size=" + strconv.FormatUint(most, 10)
+	}
+	return options
+}
+
+func descriptorPath(fd int) string { return "/proc/self/fd/" + itoa(fd) }
+
+// openPlaces opens the directories that are hidden from the job, and those behind them. It leaves
+// out directories that this host does not have, and /var/tmp if it is a link to /tmp.
+func openPlaces(behind int) ([]place, error) {
+	var list []place
+	for _, at := range privatePlaces {
+		host, err := unix.Open(at.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		path, err := oslite.Readlink(descriptorPath(host))
+		if err != nil || slices.ContainsFunc(list, func(p place) bool { return p.path == path }) {
+			unix.Close(host)
+			continue
+		}
+		own := -1
+		if at.path != sharedMemory {
+			if own, err = makeOwn(behind, at.name); err != nil {
+				unix.Close(host)
+				return list, errors.New("cannot make the directory behind " + at.path + ": " + err.Error())
+			}
+		}
+		list = append(list, place{at.path, path, host, own})
+	}
+	return list, nil
+}
+
+// makeOwn makes the directory behind a place, like any /tmp: it belongs to root, and everybody may
+// create files in it. Only root can reach it from outside.
+func makeOwn(behind int, name string) (int, error) {
+	if err := unix.Mkdirat(behind, name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+		return -1, err
+	}
+	fd, err := unix.Openat(behind, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil {
+		if err = unix.Fchmod(fd, 0o777|unix.S_ISVTX); err != nil {
+			unix.Close(fd)
+		}
+	}
+	return fd, err
+}
+
+// openKept opens what the job sees of the places: what the administrator shares, and what it needs
+// to run: its TMPDIR, home and working directory, the spool area, and the programs and files of
+// execd. What does not exist is left out. It follows no links: users could make them.
+func (s *Shepherd) openKept(places []place) []kept {
+	var list []kept
+	add := func(user bool, paths ...string) {
+		for _, path := range paths {
+			if k, ok := openIn(places, path, user); ok {
+				list = append(list, k)
+			}
+		}
+	}
+	add(false, strings.Split(s.d.PrivateTmpShare, ":")...)
+	add(false, parent(s.dir.Path()), s.trusted.get("SGE_ROOT"), s.trusted.get("SGE_BINARY_PATH"))
+	if !s.d.Command.Binary {
+		add(false, parent(s.d.Command.File))
+	}
+	// With the rights of the user: root could reach directories that the user cannot.
+	err := s.asOwner(func() { add(true, s.jobEnv.get("TMPDIR"), s.d.Cwd, s.owner.Home) })
+	if err != nil {
+		s.trace(err.Error())
+	}
+	return outermost(list)
+}
+
+// outermost leaves out what is in another one of the list, and visible with that.
+func outermost(list []kept) []kept {
+	var outer []kept
+	for i, k := range list {
+		inside := false
+		for n, o := range list {
+			inside = inside || o.place == k.place && within(k.name, o.name) && (k.name != o.name || n < i)
+		}
+		if inside {
+			unix.Close(k.fd)
+			continue
+		}
+		outer = append(outer, k)
+	}
+	return outer
+}
+
+// asOwner calls f with the owner's rights on files. The thread has root's.
+func (s *Shepherd) asOwner(f func()) error {
+	groups, err := unix.Getgroups()
+	if err != nil {
+		return &oslite.CallError{Call: "getgroups", Err: err}
+	}
+	owners := make([]int, len(s.owner.groups))
+	for i, g := range s.owner.groups {
+		owners[i] = int(g)
+	}
+	if err := unix.Setgroups(owners); err != nil { // of this thread alone
+		return &oslite.CallError{Call: "setgroups", Err: err}
+	}
+	_ = unix.Setfsgid(int(s.owner.GID))
+	_ = unix.Setfsuid(int(s.owner.UID))
+	if now, err := unix.SetfsuidRetUid(-1); err == nil && now == int(s.owner.UID) {
+		f()
+	}
+	_ = unix.Setfsuid(0)
+	_ = unix.Setfsgid(0)
+	if err := unix.Setgroups(groups); err != nil {
+		return &oslite.CallError{Call: "setgroups", Err: err}
+	}
+	return nil
+}
+
+func parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
+
+// within reports whether a relative path is that of a directory, or of something in it.
+func within(name, dir string) bool {
+	rest, ok := strings.CutPrefix(name, dir)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// openIn opens a path in one of the places. A path of a user must be in the same file system: the
+// server of another one might not answer.
+func openIn(places []place, path string, user bool) (kept, bool) {
+	how := unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_CLOEXEC, // with O_NOFOLLOW the last name could be a link
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	if user {
+		how.Resolve |= unix.RESOLVE_NO_XDEV
+	}
+	for i := range places {
+		p := &places[i]
+		for _, prefix := range []string{p.path, p.name} {
+			name, ok := strings.CutPrefix(path, prefix+"/")
+			name = strings.Trim(name, "/")
+			if !ok || name == "" {
+				continue
+			}
+			var fd int
+			err := retry(func() (err error) {
+				fd, err = unix.Openat2(p.host, name, &how)
+				return err
+			})
+			if err == nil {
+				return kept{p, name, fd, user}, true
+			}
+		}
+	}
+	return kept{}, false
+}
+
+// mount makes it visible under its name in the job's own directory.
+func (k *kept) mount() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(k.fd, &st); err != nil {
+		return err
+	}
+	at, err := unix.Open(k.place.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { unix.Close(at) }()
+	names := strings.Split(k.name, "/")
+	for i, name := range names {
+		directory := i < len(names)-1 || st.Mode&unix.S_IFMT == unix.S_IFDIR
+		next, err := openPoint(at, name, directory)
+		if err != nil {
+			return err
+		}
+		unix.Close(at)
+		at = next
+	}
+	return unix.Mount(descriptorPath(k.fd), descriptorPath(at), "", unix.MS_BIND|unix.MS_REC, "")
+}
+
+// openPoint opens a mount point, or a directory on the way to it, and makes it if it is missing. It
+// refuses links: earlier tasks of the job may have made them.
+func openPoint(dir int, name string, directory bool) (int, error) {
+	if !directory {
+		fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		if err == nil {
+			unix.Close(fd)
+		} else if !errors.Is(err, unix.EEXIST) {
+			return -1, err
+		}
+		return unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	}
+	made := unix.Mkdirat(dir, name, 0o700)
+	if made != nil && !errors.Is(made, unix.EEXIST) {
+		return -1, made
+	}
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil && made == nil {
+		err = unix.Chmod(descriptorPath(fd), 0o755) // whatever the umask is
+		if err != nil {
+			unix.Close(fd)
+		}
+	}
+	return fd, err
+}
+
+// retry calls f again as long as a signal interrupts it.
+func retry(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// enter moves the child into the namespace of the job, if it has one. This takes root's rights.
+func (s *Shepherd) enter(p *spawn.Program) bool {
+	if s.namespace == 0 {
+		return false
+	}
+	p.Setns(s.namespace)
+	return true
+}
+
+// hidden returns a remark about a file that a step did not find in the job's own /tmp.
+func (s *Shepherd) hidden(f *spawn.StartError) string {
+	if s.namespace == 0 || !errors.Is(f.Errno, unix.ENOENT) || f.Stage != spawn.StageExec && f.Stage != spawn.StageChdir {
+		return ""
+	}
+	for _, p := range privatePlaces {
+		if within(f.What, p.path) {
+			return "; the job has its own " + p.path + " (private_tmp), which does not contain the files of the host"
+		}
+	}
+	return ""
+}
