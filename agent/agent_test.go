@@ -139,7 +139,8 @@ func TestReschedule(t *testing.T) {
 	w.await(s.ID, Running)
 }
 
-// A restarted agent goes on with what it finds, and what ended meanwhile is reported.
+// TestRestart checks that a restarted agent continues with the jobs that it finds, and reports
+// those that finished meanwhile.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	short, long := w.job(5, "/bin/sh", "-c", "read x < fifo; exit 7"), w.job(6, "/bin/sleep", "1000")
@@ -218,7 +219,7 @@ func TestDrain(t *testing.T) {
 	w.ended(s.ID)
 }
 
-// What a shutdown ends is reported by the next agent.
+// TestShutdownEndsJobs checks that the next agent reports the jobs that a shutdown has ended.
 func TestShutdownEndsJobs(t *testing.T) {
 	w := newWorld(t)
 	s := w.job(10, "/bin/sleep", "1000")
@@ -232,8 +233,8 @@ func TestShutdownEndsJobs(t *testing.T) {
 	}
 }
 
-// A configuration that is read again keeps the control groups that jobs were prepared
-// with, and one that cannot be used changes nothing at all.
+// TestConfigureKeepsGroups checks that a reload keeps the control groups with which jobs were
+// prepared, and that an unusable configuration changes nothing at all.
 func TestConfigureKeepsGroups(t *testing.T) {
 	text := "min_uid 1\n"
 	broken := false
@@ -285,8 +286,8 @@ func TestConfigureKeepsGroups(t *testing.T) {
 	w.gone(s.ID)
 }
 
-// Control groups of jobs that nobody knows any more are removed by the next agent, with the
-// processes in them, and those of jobs that run are not.
+// TestGroupsOfJobsThatAreGone checks that the next agent removes the control groups of unknown
+// jobs, with the processes in them, and keeps those of running jobs.
 func TestGroupsOfJobsThatAreGone(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Cgroup)
 	w := newWorld(t)

@@ -110,7 +110,7 @@ func (w *world) interactive(id int, i Interactive, words ...string) *Start {
 	return s
 }
 
-// A login shell has a terminal of its own, and is the one of its owner.
+// TestLoginShell checks that a login shell is the one of its owner and has its own terminal.
 func TestLoginShell(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"))
 	id := w.mustStart(w.interactive(1, Interactive{Rows: 33, Cols: 77, Term: "vt100", Login: true}, "ignored")).ID
@@ -165,7 +165,8 @@ func (s *screen) interrupt(then, want string) {
 	s.Fatal("Ctrl-C has no effect")
 }
 
-// A command has its last words and its exit status reported, also to who comes late.
+// TestInteractiveCommand checks that clients get the last output and the exit status of a command,
+// also if they attach after its end.
 func TestInteractiveCommand(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"))
 	id := w.mustStart(w.interactive(2, Interactive{}, "-N", "x", "-shell", "y", "tty; kill -TERM $$")).ID
@@ -194,7 +195,8 @@ func code(err error) Code {
 	return ""
 }
 
-// Another agent attaches to the same shell; who attaches takes over from who was.
+// TestAttachAgain attaches to a shell again after a restart of the agent. A new client replaces the
+// attached one.
 func TestAttachAgain(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"))
 	id := w.mustStart(w.interactive(5, Interactive{Login: true}, "ignored")).ID
@@ -266,8 +268,8 @@ func TestRepeatedAttachKeepsNoState(t *testing.T) {
 	w.until("there are not more goroutines than before", func() bool { return runtime.NumGoroutine() <= before+more })
 }
 
-// A job whose client has gone is terminated, unless somebody comes back, or the client
-// has said that he goes.
+// TestHangUp checks that a job whose client is disconnected is ended, unless a client attaches
+// again or the client has detached.
 func TestHangUp(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"), func(o *Options) { o.HangUp = time.Millisecond })
 	gone := w.mustStart(w.interactive(6, Interactive{}, "sleep", "1000")).ID
@@ -282,8 +284,8 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// An agent that is started again waits for those who were attached to the previous one, but
-// neither for who has detached nor for a job that nobody has attached to.
+// TestHangUpAfterRestart checks that a restarted agent waits for clients that were attached to the
+// previous agent, but not for clients that had detached, nor for jobs without a client.
 func TestHangUpAfterRestart(t *testing.T) {
 	manual := clock.NewManual(clock.System().Now())
 	options := func(o *Options) {
@@ -399,7 +401,7 @@ func TestHangUpIfClientNeverAttaches(t *testing.T) {
 	}
 }
 
-// What cannot be interactive is refused.
+// TestInteractiveRefused checks which interactive jobs are refused.
 func TestInteractiveRefused(t *testing.T) {
 	w := newWorld(t)
 	slave := w.interactive(8, Interactive{}, "true")

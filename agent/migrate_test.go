@@ -9,7 +9,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// A job that was to migrate does so also when its supervisor was killed on the way.
+// TestMigrationWithoutSupervisor checks that a job migrates although its supervisor was killed
+// during the migration.
 func TestMigrationWithoutSupervisor(t *testing.T) {
 	c := load(t, map[string]string{
 		"queues/all.q": "qname all.q\nhostlist node1\nslots 100\nshell /bin/sh\nload_thresholds NONE\nckpt_list c\n",

@@ -141,7 +141,8 @@ func TestPrioritiesUseOnlineUsage(t *testing.T) {
 	}
 }
 
-// Jobs that cannot be watched are looked at, and those that are gone are not kept.
+// TestOnlineWatchEnds checks that the agent polls jobs that cannot be watched, and keeps no data of
+// removed jobs.
 func TestOnlineWatchEnds(t *testing.T) {
 	a := lookedAt(t, 3)
 	a.lookAtUsage()

@@ -60,8 +60,8 @@ func (p *piped) has(out, errs string) {
 	}
 }
 
-// A job without a terminal gets its input as it is, to the end, and its outputs come as
-// they are, each by itself.
+// TestPipes checks that a job without a terminal gets its input unchanged to the end, and that its
+// two outputs arrive separately and unchanged.
 func TestPipes(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"))
 	id := w.mustStart(w.interactive(1, Interactive{Pipes: true}, "-N", "x", "-shell", "y",
@@ -101,8 +101,8 @@ func TestLoginShellWithPipes(t *testing.T) {
 	}
 }
 
-// The pipes are the supervisor's: what was written stays for the next agent, and the end
-// of the input is kept from one to the next, whether it has come or not.
+// TestPipesOutliveTheAgent checks that the supervisor keeps the pipes: output waits for the next
+// agent, which also knows whether the input has ended.
 func TestPipesOutliveTheAgent(t *testing.T) {
 	for name, ended := range map[string]bool{"input goes on": false, "input has ended": true} {
 		t.Run(name, func(t *testing.T) {
@@ -159,8 +159,8 @@ func TestPipesOutliveTheAgent(t *testing.T) {
 	}
 }
 
-// A job that takes nothing is no reason to wait for, and one that has closed its input
-// none to fail.
+// TestPipesAreFull checks that a job that does not read its input blocks nothing, and that input
+// for a job that has closed it causes no failure.
 func TestPipesAreFull(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"))
 	full := w.mustStart(w.interactive(1, Interactive{Pipes: true}, "sleep", "1000")).ID

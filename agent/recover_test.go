@@ -45,7 +45,8 @@ func (w *world) reboot(id job.ID) {
 	}
 }
 
-// What became of a job with which the host went down is said, and whether it runs again.
+// TestReboot checks that the agent reports jobs that were running when the host went down, and
+// whether they run again.
 func TestReboot(t *testing.T) {
 	for words, want := range map[string]job.Effect{"-r y": job.Requeued, "-r n": job.Finished} {
 		w := newWorld(t)
@@ -62,8 +63,8 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// That an end was acknowledged may be lost with the power. A master that has taken the
-// report would not see it again under its number.
+// TestRebootBeforeTheAcknowledgement checks a power failure that loses an acknowledgement. The
+// report gets a new number, because a master that has processed it would ignore the old one.
 func TestRebootBeforeTheAcknowledgement(t *testing.T) {
 	w := newWorld(t)
 	s := w.job(1, "/bin/true")
@@ -135,7 +136,8 @@ func TestOrdersRecordedByPreviousAgent(t *testing.T) {
 	w.gone(s.ID)
 }
 
-// Load values of this host count for what is taken here, and those of others do not.
+// TestLoadOfThisHost checks that load values of this host count for admission, and those of other
+// hosts do not.
 func TestLoadOfThisHost(t *testing.T) {
 	c := load(t, map[string]string{
 		"queues/all.q": "qname all.q\nhostlist node1\nslots 100\nshell /bin/sh\nload_thresholds np_load_avg=1.75\n",
@@ -161,8 +163,8 @@ func TestLoadOfThisHost(t *testing.T) {
 	}
 }
 
-// A master gets of load values what has changed since it asked, and all of them when it
-// wants that; a value that went and came is there.
+// TestLoadReports checks that a master gets the load values that have changed since its last call,
+// or all of them on request; a value that disappeared and came back is included.
 func TestLoadReports(t *testing.T) {
 	w := newWorld(t)
 	value := func(name, text string) loadsensor.Value {

@@ -21,7 +21,8 @@ func (l *slowScripts) RemoveScript(number int) error {
 	return l.Launcher.RemoveScript(number)
 }
 
-// The agent answers while the disk does not, also if a script is being removed.
+// TestAnswersWhileAScriptIsRemoved checks that the agent answers while the disk hangs during the
+// removal of a script.
 func TestAnswersWhileAScriptIsRemoved(t *testing.T) {
 	l := &slowScripts{removing: make(chan int), answer: make(chan struct{})}
 	w := newWorld(t, func(o *Options) {

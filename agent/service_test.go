@@ -116,7 +116,8 @@ func TestRemovedSpoolStopsStarts(t *testing.T) {
 	}
 }
 
-// Of jobs that come one after the other to a host whose supervisor does not work one is lost.
+// TestSupervisorThatDoesNotWork sends jobs one after another to a host whose supervisor does not
+// work: only one of them is lost.
 func TestSupervisorThatDoesNotWork(t *testing.T) {
 	good, err := os.ReadFile(shepherd)
 	if err != nil {
@@ -206,7 +207,8 @@ func TestFailuresInARowStopStarts(t *testing.T) {
 	}
 }
 
-// What users do wrong is the failure of their jobs, however many there are.
+// TestFailuresOfUsers checks that failures caused by users fail only their jobs, however many there
+// are.
 func TestFailuresOfUsers(t *testing.T) { failuresOfUsers(t, 60) }
 
 func TestSoakFailuresOfUsers(t *testing.T) {

@@ -62,7 +62,7 @@ func TestInvalidStarts(t *testing.T) {
 	}
 }
 
-// A key is of one job, whatever has become of it.
+// TestKeyOfAnotherJob checks that a key belongs to one job, also after the job was removed.
 func TestKeyOfAnotherJob(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.job(1, "/bin/sleep", "1000"), w.job(2, "/bin/true")
@@ -106,7 +106,8 @@ func TestGrantsSurviveRestart(t *testing.T) {
 	w.ended(second.ID)
 }
 
-// A host that takes no jobs says so whoever asks, and each of the reasons.
+// TestAdmitOfADrainedHost checks that a host that takes no jobs gives all its reasons to every
+// caller.
 func TestAdmitOfADrainedHost(t *testing.T) {
 	w := newWorld(t)
 	for source, reason := range map[string]string{"a": "one", "b": "two"} {
@@ -124,7 +125,8 @@ func TestAdmitOfADrainedHost(t *testing.T) {
 	}
 }
 
-// Tasks of an array job have one script, which is there until the last of them is gone.
+// TestScriptOfAnArray checks that the tasks of an array job share one script, which is removed with
+// the last of them.
 func TestScriptOfAnArray(t *testing.T) {
 	w := newWorld(t)
 	task := func(n int, text string) *Start {
@@ -155,7 +157,7 @@ func TestScriptOfAnArray(t *testing.T) {
 	w.gone(second.ID)
 }
 
-// Orders for all tasks of an array job reach those and nobody else.
+// TestSignalOfAllTasks checks that an order for all tasks of an array job affects these tasks only.
 func TestSignalOfAllTasks(t *testing.T) {
 	w := newWorld(t, tight(t, "FALSE"))
 	var all []job.ID
@@ -222,7 +224,7 @@ func TestSignalOfAllTasks(t *testing.T) {
 	}
 }
 
-// Which tasks a parallel job may have.
+// TestTasksThatAreRefused checks which tasks of a parallel job are refused.
 func TestTasksThatAreRefused(t *testing.T) {
 	w := newWorld(t, params(t, ""))
 	alone := w.job(1, "/bin/sleep", "1000")
@@ -274,8 +276,8 @@ func TestTasksThatAreRefused(t *testing.T) {
 	w.agent.table.mu.Unlock()
 }
 
-// Keys of jobs that are gone are remembered: many, but not all, also by the next agent, and
-// with the file no longer than it has to be. A line that was not written to its end is none.
+// TestFinished checks that the agent and its successors remember a limited number of keys of
+// removed jobs, in a file of limited size. An incomplete last line is ignored.
 func TestFinished(t *testing.T) {
 	spool, err := jobdir.OpenSpool(t.TempDir())
 	if err != nil {
@@ -342,7 +344,7 @@ func TestFinished(t *testing.T) {
 	f.close()
 }
 
-// What is kept of a start follows from it and from the configuration.
+// TestRecord checks the record of a start, which follows from the start and the configuration.
 func TestRecord(t *testing.T) {
 	c := load(t, map[string]string{
 		"queues/all.q":   "qname all.q\nhostlist node1\nslots 100\nshell /bin/sh\nload_thresholds NONE\nrerun TRUE\npe_list mpi\n",
@@ -433,8 +435,8 @@ func TestOutcomeNamesOrderThatEndedJob(t *testing.T) {
 	}
 }
 
-// What nothing else has ended a kill does, even without room for a note of it; other orders
-// come too late for a job that is to end.
+// TestKillOfAJobThatEnds checks that a kill ends a job even if there is no space to record it, and
+// that other orders for a job that is ending come too late.
 func TestKillOfAJobThatEnds(t *testing.T) {
 	w := newWorld(t)
 	s := w.job(1, "sh", "-c", "trap '' TERM USR2; echo > ready; while :; do sleep 1; done")
@@ -508,8 +510,8 @@ func TestOnlyRootRunsJobsOfOthers(t *testing.T) {
 	}
 }
 
-// What a user has typed and no job can have is the failure of the job: a master holds an
-// internal error against the queue, which one user could stop for all others with that.
+// TestRequestsThatNoJobCanHave checks that an impossible request of a user fails the job. A master
+// would hold an internal error against the queue, and one user could stop the queue for all others.
 func TestRequestsThatNoJobCanHave(t *testing.T) {
 	w := newWorld(t)
 	for name, change := range map[string]func(s *Start){
@@ -537,7 +539,8 @@ func TestRequestsThatNoJobCanHave(t *testing.T) {
 	}
 }
 
-// Whose jobs are not run is no fault of the host: other jobs may come.
+// TestOwnersWhoseJobsAreNotRun checks that a refused owner does not count as a fault of the host:
+// other jobs still start.
 func TestOwnersWhoseJobsAreNotRun(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
 		o.Configuration = func() (*qconf.Cluster, string, error) {

@@ -98,8 +98,9 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// Where something else starts the processes of a parallel job, there are fewer tasks than slots
-// (sge_pe(5) of Open Cluster Scheduler), also after a restart of the agent.
+// TestTasksOfForkingEnvironments checks that a parallel job whose processes are started by another
+// program has fewer tasks than slots (sge_pe(5) of Open Cluster Scheduler), also after a restart of
+// the agent.
 func TestTasksOfForkingEnvironments(t *testing.T) {
 	w := newWorld(t, tight(t, "FALSE"))
 	inMaster := w.parallel(1, 4, "/bin/sleep", "1000")
@@ -165,8 +166,8 @@ func TestSlaveJob(t *testing.T) {
 	w.gone(s.ID)
 }
 
-// The number of a task that the master has forgotten is not given to another one: its end
-// would be taken for that of the first.
+// TestTaskNumbersOutliveTheAgent checks that the number of a task that the master has forgotten is
+// not used again: the end of the new task would be taken for that of the old one.
 func TestTaskNumbersOutliveTheAgent(t *testing.T) {
 	w := newWorld(t, tight(t, "FALSE"))
 	s := w.parallel(3, 2, "/bin/sleep", "1000")
@@ -191,8 +192,8 @@ func TestTaskNumbersOutliveTheAgent(t *testing.T) {
 	w.ended(second.ID)
 }
 
-// A start of a task that comes again after all else is known for what it is, also by the next
-// agent; in another run of the job it is another one.
+// TestTaskIsNotStartedAgain checks that the agent, and the next one, recognise a repeated start of
+// a finished task. In another run of the job the same start is a new task.
 func TestTaskIsNotStartedAgain(t *testing.T) {
 	w := newWorld(t, tight(t, "FALSE"))
 	s := w.parallel(4, 2, "/bin/sleep", "1000")
@@ -230,8 +231,8 @@ func TestTaskIsNotStartedAgain(t *testing.T) {
 	}
 }
 
-// A task that is still being made when its job is suspended, or is to end, does as the job
-// does.
+// TestTaskThatComesLate checks that a task that is being prepared when its job is suspended or
+// ended is suspended or ended, too.
 func TestTaskThatComesLate(t *testing.T) {
 	for order, want := range map[Order][]State{Suspend: {Suspended}, Terminate: {Ended, Reported}} {
 		t.Run(string(order), func(t *testing.T) {

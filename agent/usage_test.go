@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// What a job uses is read when its supervisor has written it, and only then; it is the
-// passing time that a report has always.
+// TestUsageIsReadWhenItIsWritten checks that the agent reads the usage of a job only when the
+// supervisor has written it. Only the elapsed time is up to date in each report.
 func TestUsageIsReadWhenItIsWritten(t *testing.T) {
 	w := newWorld(t)
 	s := w.job(1, "/bin/sleep", "1000")

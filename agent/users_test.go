@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// While the user database hangs, jobs go on, new ones are refused at once with the reason,
-// and are taken again as soon as it answers.
+// TestUserDatabaseHangs checks that jobs continue while the user database hangs. New jobs are
+// refused at once with the reason, and accepted again as soon as it answers.
 func TestUserDatabaseHangs(t *testing.T) {
 	hang := make(chan struct{}) // closed when it answers again
 	questions := make(chan struct{}, 100)

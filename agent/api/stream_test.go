@@ -134,7 +134,7 @@ func TestStreamEndsIfTakeFails(t *testing.T) {
 	}
 }
 
-// An agent that says nothing any more is given up.
+// TestStreamSilence checks that the client closes a stream on which nothing arrives any more.
 func TestStreamSilence(t *testing.T) {
 	var calls atomic.Int32
 	c := something(t, func(w http.ResponseWriter, r *http.Request) {
@@ -150,8 +150,8 @@ func TestStreamSilence(t *testing.T) {
 	wantCode(t, err, PermissionDenied, "no more")
 }
 
-// One that says something from time to time is not, however long there is nothing else. On a
-// machine that stands still for a second now and then it may be; but not each time.
+// TestStreamIsKeptWithHeartbeats checks that heartbeats alone keep a stream open. A machine that
+// stalls for a second may still lose one, so the test tries several times.
 func TestStreamIsKeptWithHeartbeats(t *testing.T) {
 	const beat = 20 * time.Millisecond
 	kept := make(chan bool, 1)

@@ -128,7 +128,8 @@ func TestRecordsOfManyObjectsAreDivided(t *testing.T) {
 	}
 }
 
-// TestRotation: who moves the file away gets a new one, without a signal and with one.
+// TestRotation checks that the log opens a new file after the old one was moved away, with and
+// without a signal.
 func TestRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	l := opened(t, Options{Path: path})
@@ -191,8 +192,8 @@ func writable(t *testing.T, l *Log) {
 	}
 }
 
-// TestFullDisk: records wait until there is room, none is lost or written in part, and whoever
-// needs the log learns that it cannot be written.
+// TestFullDisk checks that records wait until there is space, that none is lost or written in part,
+// and that callers that need the log get the error.
 func TestFullDisk(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()
@@ -262,7 +263,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreCounted: a user who is refused again and again does not fill the disk.
+// TestRefusalsAreCounted checks that a user who is refused repeatedly does not fill the disk.
 func TestRefusalsAreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	l := opened(t, Options{Path: path})

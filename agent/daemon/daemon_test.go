@@ -40,7 +40,8 @@ func TestConflictingOptions(t *testing.T) {
 	}
 }
 
-// What only an agent has is refused by a daemon that is a master itself, by its name.
+// TestOptionsOfAnAgentAlone checks that execd standalone refuses options of execd agent, and names
+// them.
 func TestOptionsOfAnAgentAlone(t *testing.T) {
 	for _, args := range []string{
 		"--listen :6446", "--listen=:6446", "-listen :6446", "--tls-cert x", "--tls-key x", "--tls-ca x", "--master gridengine", "--master=m1.site",
@@ -245,8 +246,8 @@ func TestAddOnce(t *testing.T) {
 	}
 }
 
-// What a ledger was told and could not keep is not there, not even half of it, and whoever
-// wanted it there knows.
+// TestLedgerWithoutRoom checks that a record for which there is no space is not in the file, not
+// even in part, and that the caller gets the error.
 func TestLedgerWithoutRoom(t *testing.T) {
 	l, err := openLedger(filepath.Join(t.TempDir(), "accounting"))
 	if err != nil {
@@ -278,8 +279,8 @@ func TestLedgerWithoutRoom(t *testing.T) {
 	}
 }
 
-// A change of the configuration that is refused leaves it as it was: files that were there,
-// and also where there was none.
+// TestChangeThatIsRefused checks that a refused change leaves the configuration unchanged: existing
+// files, and missing ones.
 func TestChangeThatIsRefused(t *testing.T) {
 	spool := t.TempDir()
 	c := &configuration{spool: spool, base: qconf.Builtin(2)}
@@ -322,8 +323,8 @@ func TestChangeThatIsRefused(t *testing.T) {
 	}
 }
 
-// Of a change that is refused nothing stays in a directory that lacks the kind of what was
-// changed: what is built in of that kind has become files with it.
+// TestChangeOfAMissingKindThatIsRefused checks that a refused change leaves nothing in a directory
+// without objects of its kind: a change writes the built-in objects of the kind to files, too.
 func TestChangeOfAMissingKindThatIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "sched_conf"), nil, 0o644); err != nil {

@@ -28,8 +28,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// A text of a user's makes neither an entry nor an order to a terminal, wherever in an entry it
-// stands.
+// TestHostileLog checks that a user's text cannot forge a log entry or control a terminal, in any
+// part of an entry.
 func TestHostileLog(t *testing.T) {
 	for _, text := range []string{"\x1b]0;owned\a", "x\n2026-11-22T00:00:00.000Z [ERROR] execd: forged", "\x9b2J", "\u009b2J", "\u202e", "a\rb", "\x7f", "a\n\nb\n", "a\u2028b"} {
 		for _, format := range []bool{false, true} {
@@ -61,7 +61,7 @@ func TestHostileLog(t *testing.T) {
 	}
 }
 
-// The log goes to the system logger where that is wanted and there, and back.
+// TestSyslog switches the log to the system logger and back.
 func TestSyslog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	there := func() *net.UnixConn {

@@ -115,7 +115,7 @@ func letter(owner string, options job.MailOptions) *job.Description {
 	return &job.Description{ID: job.ID{Job: 10}, Name: "letter", Owner: owner, Queue: "all.q", Host: "node1", MailList: "alice@site", MailOptions: options}
 }
 
-// Owners get the mail that they have asked for and no other.
+// TestMailToOwners checks that owners get the mail that they requested, and no other.
 func TestMailToOwners(t *testing.T) {
 	owner, as := owners(t)
 	at := time.Date(2026, 11, 21, 9, 8, 59, 0, time.UTC)
@@ -144,8 +144,9 @@ func TestMailToOwners(t *testing.T) {
 	}
 }
 
-// Administrators get mail for what is not the job's own matter, from somebody who is not
-// its owner; with the ends of what the supervisor has written, as far as those are files.
+// TestMailToAdministrators checks that administrators get mail about failures that the job did not
+// cause, sent as another user than the owner, with the ends of the supervisor's files if these are
+// regular files.
 func TestMailToAdministrators(t *testing.T) {
 	owner, as := owners(t)
 	f := newOffice(t, "administrator_mail ops@site\n")

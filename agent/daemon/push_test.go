@@ -182,7 +182,8 @@ func TestInterruptedPush(t *testing.T) {
 	}
 }
 
-// A configuration that the agent refuses though it can be read leaves the one before.
+// TestPushThatIsRefused checks that the previous configuration stays in use if the agent refuses a
+// readable one.
 func TestPushThatIsRefused(t *testing.T) {
 	const queues = 3
 	c := &configuration{spool: t.TempDir()}

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/loadsensor/protocol"
 )
 
-// What a sensor does with each report is not said with each report.
+// TestSensorLog checks that a sensor's repeated faults are not logged with each report.
 func TestSensorLog(t *testing.T) {
 	var out bytes.Buffer
 	l := newSensorLog(hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info, DisableTime: true}))

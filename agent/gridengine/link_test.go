@@ -123,7 +123,8 @@ func TestNextRunBeforePreviousRunEnds(t *testing.T) {
 	w.quiet()
 }
 
-// What is said of a job while its previous run ends is for its next run.
+// TestOrdersForTheNextRun checks that orders for a job that arrive while its previous run ends
+// apply to its next run.
 func TestOrdersForTheNextRun(t *testing.T) {
 	w := registered(t)
 	w.send(message.TagSlaveAllow, w.codec.EncodeDelivery(delivery(5, 1)))
@@ -282,7 +283,7 @@ func TestOrdersOfTheDaemon(t *testing.T) {
 	w.told("shutdown true")
 }
 
-// What makes no sense is skipped, and what comes after it is not.
+// TestHostileMessages checks that the link skips invalid messages and processes those that follow.
 func TestHostileMessages(t *testing.T) {
 	w := registered(t)
 	for _, tag := range []message.Tag{2, 3, 6, 7, 8, 9, 10, 11, 13, 18, 4711} {

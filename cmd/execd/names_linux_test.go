@@ -38,8 +38,8 @@ func rootsOwn(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// A file that a script or a file of options names is named by their author: root reads it
-// with the rights of the user, whatever the way to it looks like.
+// TestNamesInScripts checks that root reads files that a script or an option file names with the
+// rights of the user, because the author of the script chose the names.
 func TestNamesInScripts(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
@@ -120,7 +120,7 @@ func TestNamesInScripts(t *testing.T) {
 	})
 }
 
-// What root names may be something else than a file by the time that root reads it.
+// TestNamesThatUsersExchange replaces a file that root has named before root reads it.
 func TestNamesThatUsersExchange(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)

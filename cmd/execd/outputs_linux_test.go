@@ -31,8 +31,8 @@ func (w *world) rootCommand(t *testing.T, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// What root writes under a name in a directory of a user's goes nowhere else, whatever the user
-// has put there.
+// TestOutputsBelowUsers checks that root writes to no other place through a path in a user's
+// directory, whatever the user has put there.
 func TestOutputsBelowUsers(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	for what, plant := range map[string]func(victim, out string) error{
@@ -115,7 +115,8 @@ func TestOutputsBelowUsers(t *testing.T) {
 	}
 }
 
-// The same commands write where only root can have made links, and beside what users have.
+// TestOutputsOfRoot checks that the same commands write to directories in which only root can make
+// links.
 func TestOutputsOfRoot(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)

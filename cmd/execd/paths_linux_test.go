@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Whoever knows the number of the next job knows the name of its TMPDIR.
+// TestPlantedTmpdir creates the TMPDIR of the next job in advance: its name follows from the job
+// number.
 func TestPlantedTmpdir(t *testing.T) {
 	for name, plant := range map[string]string{
 		"an open directory with programs":      `mkdir 1.1.q; chmod 777 1.1.q; printf '#!/bin/sh\necho BREACH\n' > 1.1.q/ls; chmod 755 1.1.q/ls`,
@@ -72,7 +73,7 @@ echo over
 	}
 }
 
-// The owner of a job can put something else in the place of the TMPDIR.
+// TestExchangedTmpdir replaces the TMPDIR of a job as its owner.
 func TestExchangedTmpdir(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
@@ -104,7 +105,7 @@ mv $TMPDIR $TMPDIR.moved && ln -s `+w.dir+`/victim $TMPDIR
 	w.gone(t)
 }
 
-// Links of the user lead no further than the user.
+// TestLinksInPaths checks that links of a user lead only to files that the user can reach.
 func TestLinksInPaths(t *testing.T) {
 	w := inWorld(t, asRoot)
 	victim := w.rootFile(t, "victim", "precious\n", 0o644)
@@ -203,7 +204,8 @@ func TestScriptThroughALink(t *testing.T) {
 	}
 }
 
-// Options that somebody else has left in the working directory are not taken.
+// TestPlantedOptions checks that options that another user has left in the working directory are
+// ignored.
 func TestPlantedOptions(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
@@ -236,7 +238,7 @@ func TestPlantedOptions(t *testing.T) {
 	}
 }
 
-// --json of root does not write through a link that somebody else has planted.
+// TestOutcomeThroughALink checks that --json of root does not write through a link of another user.
 func TestOutcomeThroughALink(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)

@@ -254,7 +254,8 @@ exit 7
 	w.gone(t)
 }
 
-// Whatever files of process ids a job writes, no signal goes by them.
+// TestSignalsCannotBeRedirected checks that files of process IDs that a job writes do not redirect
+// signals.
 func TestSignalsCannotBeRedirected(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
@@ -290,7 +291,7 @@ while :; do sleep 0.01; done
 	w.gone(t)
 }
 
-// What a user hands to a job is nobody else's to read.
+// TestOtherUsersReadNothing checks that other users cannot read the data of a job.
 func TestOtherUsersReadNothing(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
@@ -375,8 +376,8 @@ echo over
 	})
 }
 
-// A group id that a process of somebody else has is not given to a job, and
-// that process survives the job's end.
+// TestGroupIDOfAStranger checks that a job does not get a group ID that a process of another user
+// has, and that the process survives the end of the job.
 func TestGroupIDOfAStranger(t *testing.T) {
 	const first = 70001
 	w := inWorld(t, asRoot)

@@ -58,8 +58,8 @@ func (b *beginning) Write(p []byte) (int, error) {
 
 const mostPrinted = 1 << 20
 
-// Whatever size a file has that somebody else wrote: it is refused by its name, with the limit,
-// before the machine has no memory left.
+// TestLargeFiles checks that a file of another user that is too large is refused, with its name and
+// the limit, before it fills the memory.
 func TestLargeFiles(t *testing.T) {
 	const queue = "qname q\nhostlist n1\nslots 1\n"
 	sparse := func(head string, size int64) func(path string) error { // and then bytes of zero, without an end of line
@@ -183,8 +183,8 @@ func TestLargeInput(t *testing.T) {
 	}
 }
 
-// A file of records may be as large as it likes: 128 MiB of them, and bad lines between them,
-// take no more memory than a few.
+// TestManyRecords checks that 128 MiB of records, with bad lines between them, need no more memory
+// than a few records.
 func TestManyRecords(t *testing.T) {
 	const line = "all.q:n1:users:alice:sleep:%d:sge:0:1700000000:1700000001:1700000061:0:0:60:0.01:0.02:2048.0:0:0:0:0:500:0:0:0.0:16:0:0:0:20:3:NONE:defaultdepartment:NONE:1:0:0.03:0.0001:0.0002:-U x:0.0:NONE:1048576.0:0:0\n"
 	const size = 128 << 20

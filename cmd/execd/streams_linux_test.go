@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors of whoever calls execd run do not get into jobs and procedures,
-// nor do terminal and files of the caller.
+// TestDescriptors checks that jobs and procedures do not get descriptors, terminal or files of the
+// caller of execd run.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
@@ -75,7 +75,8 @@ echo over
 	}
 }
 
-// What the job of another user writes arrives whole, however it is taken.
+// TestOutputOfAnotherUser checks that the output of another user's job arrives completely, however
+// the caller reads it.
 func TestOutputOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)

@@ -120,7 +120,7 @@ func (m *master) untilState(number int, s api.State) {
 	m.until("the job is "+string(s), func(r api.Report) bool { return r.Job != nil && r.Job.Job == number && r.Job.State == s })
 }
 
-// The life of jobs, as a master sees it.
+// TestRealAgent runs jobs as a master sees them, from start to acknowledgement.
 func TestRealAgent(t *testing.T) {
 	m := realAgent(t)
 	defer m.stop()

@@ -53,7 +53,7 @@ func examples(t *testing.T, path string) []example {
 	return list
 }
 
-// What docs/api.md shows is what happens.
+// TestDocumentation runs the examples of docs/api.md and compares the results.
 func TestDocumentation(t *testing.T) {
 	testenv.Require(t, testenv.Curl)
 	dir := t.TempDir()

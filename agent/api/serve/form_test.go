@@ -128,7 +128,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// What a message says is looked at before anybody is asked.
+// TestMessages checks that the server validates a message before it calls the agent.
 func TestMessages(t *testing.T) {
 	r := run(t, func(o *Options) { o.Limits.Batch = 2 })
 	r.agent.put(agent.JobReport{ID: job.ID{Job: 7}, Owner: "alice"})
@@ -221,7 +221,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// People read answers as they are.
+// TestAnswersForPeople checks that answers contain characters such as < unescaped.
 func TestAnswersForPeople(t *testing.T) {
 	r := run(t, nil)
 	r.agent.err = errors.New("load <= 1 & slots > 2")
@@ -234,7 +234,7 @@ func TestAnswersForPeople(t *testing.T) {
 	}
 }
 
-// The caller's time ends what it waits for.
+// TestTimeout checks that a call ends when the timeout that its caller gave has passed.
 func TestTimeout(t *testing.T) {
 	r := run(t, nil)
 	r.agent.gate = make(chan struct{})
@@ -311,7 +311,8 @@ func TestIncompleteRequestIsDisconnected(t *testing.T) {
 	}
 }
 
-// One whose time for sending is over may wait for its answer all the same.
+// TestSlowAgent checks that the time limit for sending a request does not limit the wait for its
+// answer.
 func TestSlowAgent(t *testing.T) {
 	r := run(t, func(o *Options) { o.Limits.Read = 50 * time.Millisecond })
 	r.agent.gate = make(chan struct{})

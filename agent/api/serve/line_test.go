@@ -10,7 +10,8 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// What is printed by hand is what package encoding/json prints, whatever a job has.
+// TestLineIsJSON checks that the encoder for report lines writes what package encoding/json writes,
+// for any job.
 func TestLineIsJSON(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	check := func(r *api.Report) {

@@ -132,7 +132,7 @@ func TestStartBatchAtOnce(t *testing.T) {
 	}
 }
 
-// A mistake in one start does not take down the agent.
+// TestPanic checks that a panic in one start does not end the agent.
 func TestPanic(t *testing.T) {
 	var told string
 	r := run(t, func(o *Options) { o.Notify = func(err error) { told += err.Error() } })
@@ -227,7 +227,7 @@ func TestStartTask(t *testing.T) {
 	}
 }
 
-// What a job report has comes through as it was, all of it.
+// TestJobs checks that all fields of a job report arrive unchanged.
 func TestJobs(t *testing.T) {
 	r := run(t, nil)
 	r.agent.put(agent.JobReport{
@@ -360,8 +360,8 @@ func constants(t *testing.T, dir, kind string) map[string]string {
 	return list
 }
 
-// Whatever can be ordered of an agent can be ordered through the interface, by a method of
-// the same name and one of its client, and nothing else.
+// TestMethodsAreComplete checks that each method of the agent has one method of the interface and
+// one of the client with the same name, and that there are no others.
 func TestMethodsAreComplete(t *testing.T) {
 	elsewhere := map[string]string{ // what of agent.Commands has no method of its name, and where it is
 		"SawEpoch": "EpochHeader", "InTurn": "SequenceHeader", "AcknowledgeJob": "Acknowledge",

@@ -154,7 +154,7 @@ func TestManagersAreNoMasters(t *testing.T) {
 	}
 }
 
-// What others than root may do on the socket.
+// TestUsers checks which methods users other than root may call on the socket.
 func TestUsers(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	r := run(t, func(o *Options) {
@@ -227,7 +227,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// A user cannot use up the connections of others, and is told so; root has no limit.
+// TestConnections checks that a user who opens too many connections is refused with a reason, and
+// that other users and root can still connect.
 func TestConnections(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	r := run(t, func(o *Options) {

@@ -98,7 +98,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// Acknowledging with the stream comes before what it has.
+// TestReportsAcknowledge checks that a stream acknowledges earlier reports before it sends new
+// ones.
 func TestReportsAcknowledge(t *testing.T) {
 	r := run(t, nil)
 	r.agent.put(agent.JobReport{ID: job.ID{Job: 9}, State: agent.Ended}) // 2
@@ -161,7 +162,8 @@ func read(t *testing.T, from io.Reader, lines int) string {
 	return text.String()
 }
 
-// Who does not say how often hears something every 10 seconds.
+// TestDefaultHeartbeat checks that a client that requests no interval gets a heartbeat every 10
+// seconds.
 func TestDefaultHeartbeat(t *testing.T) {
 	c := clock.NewManual(began)
 	r := run(t, func(o *Options) { o.Clock = c })
@@ -209,8 +211,8 @@ func TestStreamWriteDeadlineIsRenewed(t *testing.T) {
 	}
 }
 
-// A master whose stream is open learns that it has been replaced, instead of what has
-// happened since.
+// TestReplacedMaster checks that the open stream of a replaced master ends with an error, and gets
+// no further reports.
 func TestReplacedMaster(t *testing.T) {
 	r := run(t, nil)
 	former := r.stream(t.Context(), `{"after":1}`, api.EpochHeader, "3")
@@ -230,8 +232,8 @@ func TestReplacedMaster(t *testing.T) {
 	wantCode(t, "a stream of a former master", err, api.FailedPrecondition, "4 has taken over")
 }
 
-// All methods that change something refuse a previous master, those that only look do not,
-// and one that does not count is not refused here.
+// TestEpochs checks that all methods that change something refuse a previous master, that methods
+// that only read do not, and that calls without an epoch are not refused here.
 func TestEpochs(t *testing.T) {
 	r := run(t, nil)
 	r.agent.put(agent.JobReport{ID: job.ID{Job: 7}, Owner: "alice"})
@@ -307,7 +309,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// Calls that do not finish in time are given up, and so are those who wait for them.
+// TestStopInTime checks that the server cancels calls that do not finish in time, and the requests
+// that wait for them.
 func TestStopInTime(t *testing.T) {
 	r := run(t, func(o *Options) { o.Limits.Grace = time.Millisecond })
 	r.agent.gate = make(chan struct{})
@@ -421,8 +424,8 @@ func (f *fake) use(which func(job.ID) bool) {
 	}
 }
 
-// What jobs have used is told in one line for all that were looked at together, and left out
-// where it is 0.
+// TestUsageLine checks that the usage of all jobs that were measured together is one line, without
+// values that are 0.
 func TestUsageLine(t *testing.T) {
 	c := clock.NewManual(began)
 	r := run(t, func(o *Options) { o.Clock = c })
@@ -444,8 +447,8 @@ func TestUsageLine(t *testing.T) {
 	}
 }
 
-// However often and wherever the stream is cut, while jobs change: each state that a job
-// was left in arrives, none arrives twice, and all come in their order.
+// TestReportsResume cuts the stream repeatedly, at any place, while jobs change: each final state
+// of a job arrives once, and in order.
 func TestReportsResume(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := run(t, nil)
@@ -542,7 +545,7 @@ func TestReportsResume(t *testing.T) {
 	})
 }
 
-// Calls whose answers get lost are made again, and carried out once.
+// TestLostAnswers checks that calls without an answer are repeated and carried out once.
 func TestLostAnswers(t *testing.T) {
 	r := run(t, nil)
 	random := rand.New(rand.NewPCG(1, 2))

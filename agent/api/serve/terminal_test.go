@@ -175,7 +175,7 @@ func until(t *testing.T, terminal *api.Terminal, want string) {
 	}
 }
 
-// Users attach to their own jobs.
+// TestAttachPermission checks that users can attach to their own jobs only.
 func TestAttachPermission(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	r := run(t, func(o *Options) { o.Users = someUsers })
@@ -226,7 +226,8 @@ func attachClogged(t *testing.T, change func(*Options)) (_ *api.Terminal, gone c
 	return terminal, gone
 }
 
-// That a job takes no more of its input does not hide that its client has gone.
+// TestFullPipe checks that the server notices a disconnected client although the job does not read
+// its input.
 func TestFullPipe(t *testing.T) {
 	terminal, gone := attachClogged(t, nil)
 	if n, err := terminal.Write(make([]byte, api.InputWindow)); err != nil {
@@ -256,8 +257,8 @@ func (n *narrow) Write([]byte) (int, error) {
 	return n.takes, agent.ErrDetached
 }
 
-// What the job has not taken when the agent ends is not said to have arrived: the client
-// would go on behind it with the next agent.
+// TestInputLeftWithTheAgent checks that input which the job has not read when the agent ends is not
+// acknowledged: the client sends it again to the next agent.
 func TestInputLeftWithTheAgent(t *testing.T) {
 	for size, want := range map[int]bool{100: false, 40: true} {
 		r := run(t, nil)
@@ -322,7 +323,8 @@ func TestAttachedClientOfClosedOutputIsReplaced(t *testing.T) {
 	}
 }
 
-// Who sends more than the agent has room for, or goes on behind the end, is cut off.
+// TestInputWindow checks that the server disconnects a client that sends more than the window, or
+// sends after the end of its input.
 func TestInputWindow(t *testing.T) {
 	for name, last := range map[string]api.FrameType{"too much": api.FrameData, "more behind the end": api.FrameEnd} {
 		t.Run(name, func(t *testing.T) {
@@ -401,7 +403,8 @@ func TestWrongFrames(t *testing.T) {
 	}
 }
 
-// Who reads slowly is not cut off, as with a pager behind qrsh.
+// TestSlowReader checks that a client that reads slowly, such as qrsh with a pager, is not
+// disconnected.
 func TestSlowReader(t *testing.T) {
 	terminal, gone := attachClogged(t, func(o *Options) { o.Limits.Write = time.Millisecond })
 	// It is full by now, for a hundred times as long as another may take.

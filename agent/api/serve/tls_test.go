@@ -287,7 +287,8 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// Whoever can connect can have errors written down; they do not fill the log.
+// TestTLSErrorsDoNotFillTheLog checks that the number of log entries about failed handshakes is
+// limited.
 func TestTLSErrorsDoNotFillTheLog(t *testing.T) {
 	a := newAuthority(t, "a")
 	files := write(t, t.TempDir(), a.issue(t, certificate{names: []string{"n1"}, server: true}), a)
@@ -361,8 +362,8 @@ func TestErrorLog(t *testing.T) {
 	say(1, handshake, more(1))
 }
 
-// Who begins a handshake and does not end it is hung up on, and does not keep others
-// from connecting.
+// TestTLSSlow checks that the server closes connections whose handshake does not finish, and that
+// they do not keep others from connecting.
 func TestTLSSlow(t *testing.T) {
 	a := newAuthority(t, "a")
 	files := write(t, t.TempDir(), a.issue(t, certificate{names: []string{"n1"}, server: true}), a)

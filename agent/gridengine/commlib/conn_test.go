@@ -177,7 +177,8 @@ func TestSilentPeerIsProbedAndClosed(t *testing.T) {
 	})
 }
 
-// A message that comes byte by byte, and never ends, does not hold a reader for ever.
+// TestASlowSender checks that a message that arrives byte by byte, and never ends, does not block a
+// reader forever.
 func TestASlowSender(t *testing.T) {
 	a, b := sockets(t)
 	go func() {
