@@ -85,7 +85,9 @@ func gpusInUse(spool *jobdir.Spool, host string) (map[string]bool, error) {
 	return used, nil
 }
 
-// gpusOf returns the numbers of the GPUs of a job, none if it has ended.
+// gpusOf returns the numbers of the GPUs of a job; none if it has ended. A job whose supervisor was
+// killed has ended once its remaining processes have. Its directory may stay for a while, and the
+// master may already have given its GPUs to another job.
 func gpusOf(spool *jobdir.Spool, id job.ID, host string) ([]string, error) {
 	dir, err := spool.Open(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,9 +100,15 @@ func gpusOf(spool *jobdir.Spool, id job.ID, host string) ([]string, error) {
 	if _, ended, err := dir.ExitStatus(); err == nil && ended || abandoned(dir) {
 		return nil, nil
 	}
+	if swept, err := dir.Exists(fileSwept); err == nil && swept {
+		return nil, nil
+	}
 	known, err := readOwn(dir)
 	if err != nil || known == nil || len(known.gpus) == 0 {
 		return nil, err
+	}
+	if known.boot != "" && known.boot != BootID() {
+		return nil, nil // its processes have ended with the host
 	}
 	d, err := dir.Description()
 	switch {
