@@ -62,14 +62,14 @@ type Shepherd struct {
 	reaped         syscall.Rusage // usage of all processes that were reaped while the job ran
 	lastKill       time.Time
 
-	bound    topology.CPUSet // the processors that this process is bound to; empty for no binding
-	group    *group.Group    // the job's control group; nil without one
-	watch    *limits.Watch
-	meter    *meter
-	account  limits.Account
-	io       ioFiles
-	terminal *terminal // of the job; nil without one
-	hostOOM  bool      // the host was out of memory for the job
+	bound     topology.CPUSet // the processors that this process is bound to; empty for no binding
+	group     *group.Group    // the job's control group; nil without one
+	watch     *limits.Watch
+	meter     *meter
+	account   limits.Account
+	io        ioFiles
+	terminal  *terminal // of the job; nil without one
+	hostKills uint64    // processes of the job that the kernel killed because the host had no memory left
 
 	namespace int // descriptor of the mount namespace with the job's own /tmp; 0 without
 }

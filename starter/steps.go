@@ -375,7 +375,7 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 			u.MaxVmem = max(u.MaxVmem, int64(limit.Measured))
 		}
 		s.fail(job.FailedLimit, u.Reason)
-	case s.hostOOM && end.status.Signaled():
+	case s.hostKills > 0 && end.status.Signaled():
 		u.Reason = "the kernel has ended a process of the job: the host had no memory left" + s.largestText()
 		s.trace(u.Reason)
 	case end.status.ExitStatus() == job.ExitReschedule && !s.d.ForbidReschedule:

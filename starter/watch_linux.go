@@ -229,8 +229,9 @@ func (s *Shepherd) takeNews(now time.Time) {
 	if a.exceeded != nil {
 		return
 	}
+	before := s.hostKills
 	c := s.outOfMemory()
-	if c != nil || s.hostOOM || a.newsAgain == time.Millisecond {
+	if c != nil || s.hostKills != before || a.newsAgain == time.Millisecond {
 		s.noteLargest()
 	}
 	if c == nil {
@@ -302,7 +303,7 @@ func (s *Shepherd) outOfMemory() *limits.Crossing {
 		return nil
 	}
 	if oom.Limit == "" {
-		s.hostOOM = true
+		s.hostKills = oom.Kills
 		return nil
 	}
 	return &limits.Crossing{
