@@ -101,7 +101,7 @@ func expected(t *testing.T, own []string) []string {
 	for name := range command.Absent {
 		list = append(list, "lrwxrwxrwx /usr/lib/execd/bin/"+name)
 	}
-	for _, p := range slices.Concat(glob(t, "../docs/*.md"), glob(t, "../docs/*/*.md")) {
+	for _, p := range slices.Concat(glob(t, "../docs/*.md"), glob(t, "../docs/*.json"), glob(t, "../docs/*/*.md")) {
 		list = append(list, "-rw-r--r-- /usr/share/doc/execd"+strings.TrimPrefix(p, ".."))
 	}
 	err := filepath.WalkDir("../examples", func(path string, d fs.DirEntry, err error) error {

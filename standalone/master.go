@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/execd-project/execd/agent"
+	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/api/serve"
 	"github.com/execd-project/execd/agent/daemon"
 	"github.com/execd-project/execd/agent/launch"
@@ -197,11 +198,11 @@ func (m *Master) Name() string { return "standalone" }
 func (m *Master) Methods() map[string]serve.Method {
 	const most = 64 << 20 // of a script, above all
 	return map[string]serve.Method{
-		api.PathCommand: {Body: most, Do: m.serveCommand},
-		api.PathWait:    {Do: m.serveWait},
-		api.PathPlaces:  {Do: m.servePlaces},
-		api.PathEnds:    {Do: m.serveEnds},
-		api.PathStates:  {Body: most, Do: m.serveStates},
+		api.PathCommand: {Body: most, Do: m.serveCommand, Summary: "Carry out a command of Grid Engine.", In: api.CommandRequest{}, Out: api.CommandAnswer{}},
+		api.PathWait:    {Do: m.serveWait, Summary: "Wait for the ends of the tasks of a job.", In: api.WaitRequest{}, Out: api.WaitAnswer{}},
+		api.PathPlaces:  {Do: m.servePlaces, Summary: "Show where the files are that users read themselves.", In: agentapi.Empty{}, Out: api.PlacesAnswer{}},
+		api.PathEnds:    {Do: m.serveEnds, Summary: "Wait for the ends of the jobs of the caller.", In: api.EndsRequest{}, Out: api.EndsAnswer{}},
+		api.PathStates:  {Body: most, Do: m.serveStates, Summary: "Show the states of jobs.", In: api.StatesRequest{}, Out: api.StatesAnswer{}},
 	}
 }
 

@@ -17,6 +17,8 @@ const (
 	Revision = 4
 	// Path is the prefix of a method's name in a URL.
 	Path = "/execd.v1.Agent/"
+	// PathOpenAPI is where GET returns the OpenAPI document of the interface.
+	PathOpenAPI = "/openapi.json"
 	// DefaultSocket is the default path of the agent's Unix socket.
 	DefaultSocket = "/run/execd/agent.sock"
 	// EpochHeader carries the epoch of a master in each of its calls. Each master that takes over a

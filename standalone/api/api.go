@@ -48,6 +48,15 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(encoded{[]byte(t)})
 }
 
+// JSONSchema returns the schema of both forms.
+func (Text) JSONSchema() map[string]any {
+	coded := map[string]any{
+		"type": "object", "required": []string{"base64"},
+		"properties": map[string]any{"base64": map[string]any{"type": "string", "contentEncoding": "base64"}},
+	}
+	return map[string]any{"anyOf": []any{map[string]any{"type": "string"}, coded}}
+}
+
 // UnmarshalJSON reads the format of MarshalJSON.
 func (t *Text) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '{' {

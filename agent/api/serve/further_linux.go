@@ -15,6 +15,10 @@ type Method struct {
 	Body int64
 	// Do carries out a call. Its error is sent unchanged; its answer is encoded as JSON.
 	Do func(ctx context.Context, c *Call) (any, *api.Error)
+	// Summary, and values of the types of the message and of the answer, are for the OpenAPI document,
+	// which does not describe a method without In.
+	Summary string
+	In, Out any
 }
 
 // Call describes a call.

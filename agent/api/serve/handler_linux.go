@@ -60,6 +60,9 @@ type call struct {
 // serve checks the form of the request and the permissions of the caller before it reads the
 // message.
 func (c *call) serve() *api.Error {
+	if c.r.URL.Path == api.PathOpenAPI {
+		return c.serveOpenAPI()
+	}
 	name, m, known := c.server.method(c.r.URL.Path)
 	if !known {
 		return refuse(api.Unimplemented, "there is no %q; %sVersion says what there is", c.r.URL.Path, api.Path)
