@@ -531,6 +531,28 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
+// TestOverrides checks that the package accounts for each of its programs, which are linked
+// statically: lintian takes any other one for an error.
+func TestOverrides(t *testing.T) {
+	contents, err := os.ReadFile("nfpm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overrides, err := os.ReadFile("lintian-overrides")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := regexp.MustCompile(`src: bin/(\S+)\n +dst: /(usr/lib/execd/\S+)`).FindAllStringSubmatch(string(contents), -1)
+	if len(programs) < 3 {
+		t.Fatalf("programs in nfpm.yaml: %q", programs)
+	}
+	for _, p := range programs {
+		if line := "execd: statically-linked-binary [" + p[2] + "]\n"; !strings.Contains(string(overrides), line) {
+			t.Errorf("lintian-overrides lacks %s", line)
+		}
+	}
+}
+
 // TestSoakLintian checks the package with Debian's own checker.
 func TestSoakLintian(t *testing.T) {
 	testenv.Soak(t)
