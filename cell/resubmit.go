@@ -1,8 +1,6 @@
 package cell
 
 import (
-	"slices"
-
 	"github.com/execd-project/execd/submit"
 )
 
@@ -21,14 +19,25 @@ func (j *Job) Copied() *submit.Request {
 	return &r
 }
 
-// Resubmit executes qresub(1): it submits copies of jobs for the caller. The answer has the number
-// of the last copy. A copy has the holds of -h, not those of the job. As in the original, the last
-// named job is copied first, and a refused copy uses up its number. verified holds the results of a
+// CopyOrder returns jobs in the order in which Resubmit copies them: the last one first, then the
+// others as they are named (tested).
+func CopyOrder(jobs []submit.JobRange) []submit.JobRange {
+	if len(jobs) == 0 {
+		return nil
+	}
+	last := len(jobs) - 1
+	return append([]submit.JobRange{jobs[last]}, jobs[:last]...)
+}
+
+// Resubmit executes qresub(1): it submits copies of jobs for the caller, in the order of CopyOrder.
+// The answer has the number of the last copy. A copy has the holds of -h, not those of the job. As
+// in the original, a refused copy uses up its number, and nothing is copied after the first refusal,
+// but each further job that does not exist has its message. verified holds the results of a
 // verifier, by job number; if it is nil, jobs are copied unchanged.
 func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds submit.HoldChange, verified map[uint32]Verified) *Answer {
 	c.tick(now)
 	a := &Answer{}
-	for _, r := range slices.Backward(jobs) {
+	for _, r := range CopyOrder(jobs) {
 		if r.Tasks != nil {
 			a.deny("denied: the selected option works only on jobs and not on tasks")
 			continue
@@ -41,6 +50,8 @@ func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds subm
 			a.deny("job \"%d\" does not exist", id)
 		case j.Owner() != by.User && !c.isManager(by.User):
 			a.deny("job rejected: %s@%s is not allowed to resubmit jobs of user %s", by.User, by.Host, j.Owner())
+		case a.Denied():
+			c.numbered(v.Number)
 		default:
 			if !isVerified {
 				v.Request = j.Copied()
@@ -51,9 +62,6 @@ func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds subm
 			if v.Err != nil {
 				a.deny("%s", v.Err.Error())
 			}
-		}
-		if a.Denied() {
-			break // the original also stops here
 		}
 	}
 	return c.done(a)

@@ -66,6 +66,10 @@ func TestResubmit(t *testing.T) {
 			t.Errorf("%s qresub %s: denied %v", c.user, c.jobs, a.Denied())
 		}
 	}
+	h.said(h.resubmit("alice", "", "1 2 3"), "Your job-array 16.1-7:2 (\"dep\") has been submitted\nYour job 17 (\"src\") has been submitted\n"+
+		"Your job-array 18.1-7:2 (\"arr\") has been submitted")
+	h.said(h.resubmit("alice", "", "999 1 998 2"), "Your job-array 19.1-7:2 (\"arr\") has been submitted\njob \"999\" does not exist\njob \"998\" does not exist")
+	h.said(h.resubmit("alice", "", "1"), `Your job 21 ("src") has been submitted`) // 20 was refused
 	if j := h.Job(12); j.Owner() != "root" || j.Holds != submit.HoldOperator|submit.HoldSystem {
 		t.Errorf("%+v", j)
 	}

@@ -105,7 +105,7 @@ func (x *call) verifiedCopies(jobs []submit.JobRange) (map[uint32]cell.Verified,
 		return nil, true
 	}
 	if x.in.Verdicts == nil {
-		for _, r := range slices.Backward(jobs) { // as they are copied
+		for _, r := range cell.CopyOrder(jobs) {
 			id, err := strconv.ParseUint(r.Job, 10, 32)
 			j := x.cell.Job(uint32(id))
 			if err != nil || j == nil {
