@@ -188,6 +188,9 @@ func TestDeletion(t *testing.T) {
 	h.said(h.Delete(h.now, caller("root"), DeleteRequest{Jobs: jobs(h, "a 2"), Users: []string{"bob"}}), "The job a of user(s) bob does not exist\nroot has registered the job 2 for deletion")
 	h.said(h.Delete(h.now, caller("root"), DeleteRequest{Users: []string{"dave"}}), "There is no job registered for the following users: dave")
 	h.said(h.Delete(h.now, caller("bob"), DeleteRequest{Users: []string{"*"}}), `denied: "bob" must be manager to modify all jobs`)
+	if by := h.Job(2).Task(1).DeletedBy; by != "bob@master" {
+		t.Errorf("job 2 was deleted by %q", by)
+	}
 	h.end(2, 1, End{ExitStatus: 99}) // a deleted task is not run again
 	h.expect("1 r all.q@n1")
 	a := h.Delete(h.now, caller("root"), DeleteRequest{Jobs: jobs(h, "1"), Force: true})

@@ -68,6 +68,10 @@ func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) 
 	}
 	for _, k := range killed {
 		label := k.label()
+		if k.DeletedBy == "" {
+			k.DeletedBy = by.User + "@" + by.Host
+			c.touchTask(k)
+		}
 		if !force {
 			a.say("%s has registered the %s for deletion", by.User, label)
 			continue

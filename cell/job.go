@@ -117,6 +117,9 @@ type Task struct {
 	Message string
 	// Deleted is set if the execution side was ordered to kill the task for good.
 	Deleted bool
+	// DeletedBy is USER@HOST of the qdel that did so, for the mail about the end; empty if the master
+	// itself ended the task.
+	DeletedBy string
 	// Restarts is the number of further starts, done or due; it distinguishes the task's starts.
 	// Refusals is the number of starts that the host refused, or that led to an error state that
 	// was cleared.

@@ -149,6 +149,7 @@ type taskRecord struct {
 	Error      string          `json:"error,omitempty"`
 	Message    string          `json:"message,omitempty"`
 	Deleted    bool            `json:"deleted,omitempty"`
+	DeletedBy  string          `json:"deleted_by,omitempty"`
 	Restarts   int             `json:"restarts,omitempty"`
 	Refusals   int             `json:"refusals,omitempty"`
 	Priority   number          `json:"priority,omitempty"`

@@ -253,7 +253,7 @@ func (x *restoredTask) task(j *Job, now int64, comeback pauses) (*Task, error) {
 		return nil, err
 	}
 	t := &Task{
-		Job: j, Number: x.number, Holds: holds, Error: x.Error, Message: x.Message, Deleted: x.Deleted, Restarts: x.Restarts, Refusals: x.Refusals,
+		Job: j, Number: x.number, Holds: holds, Error: x.Error, Message: x.Message, Deleted: x.Deleted, DeletedBy: x.DeletedBy, Restarts: x.Restarts, Refusals: x.Refusals,
 		Priority: float64(x.Priority), NormalizedTickets: float64(x.Normalized),
 		Used: x.Used.amounts(), booked: x.Booked.amounts(), dirty: x.Reported, saved: savedTask{state: true},
 	}

@@ -132,7 +132,7 @@ func usageRecordOf(t *Task) record {
 
 func (c *Cell) taskRecord(t *Task) record {
 	r := &taskRecord{
-		Holds: holdLetters(t.Holds), Error: t.Error, Message: t.Message, Deleted: t.Deleted, Restarts: t.Restarts, Refusals: t.Refusals,
+		Holds: holdLetters(t.Holds), Error: t.Error, Message: t.Message, Deleted: t.Deleted, DeletedBy: t.DeletedBy, Restarts: t.Restarts, Refusals: t.Refusals,
 		Priority: number(t.Priority), Normalized: number(t.NormalizedTickets),
 		Used: amountsOf(t.Used), Booked: amountsOf(t.booked), Reported: t.dirty,
 	}

@@ -83,6 +83,7 @@ func (m *Master) act(actions []cell.Action, starts []starting) {
 		case cell.ResumeTask:
 			m.signal(r, agent.Resume)
 		case cell.KillTask:
+			m.deleted.Store(r.id, a.Task.DeletedBy)
 			m.signal(r, agent.Terminate)
 		case cell.RescheduleTask:
 			m.signal(r, agent.Reschedule)
@@ -213,6 +214,14 @@ func (m *Master) signal(r *run, o agent.Order) {
 			m.log.Error("cannot give an order to a job", "job", r.id.String(), "order", string(o), "error", err)
 		}
 	})
+}
+
+// DeletedBy returns USER@HOST of the qdel that ends a job; empty if none does. It may be called by any
+// goroutine, until the master has handled the report of the job's end.
+func (m *Master) DeletedBy(id job.ID) string {
+	who, _ := m.deleted.Load(id)
+	by, _ := who.(string)
+	return by
 }
 
 // giveTickets tells the agent to share the processors by the tickets of running tasks (sge_conf(5),

@@ -63,6 +63,7 @@ type Master struct {
 	verifying   *callLimiter                 // of jobs that the verifier of the site looks at
 	verifier    *verifier.Server             // jsv_url of sge_conf(5)
 	waiting     *callLimiter                 // for connections that wait for news
+	deleted     sync.Map                     // USER@HOST of the qdel that ends a run, by job.ID
 	foreign     map[string]bool              // jobs of other masters that have been logged, by key
 	orders      agentCalls
 	ends        ends

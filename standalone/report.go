@@ -68,6 +68,7 @@ func (m *Master) resumeTask(t *cell.Task, there map[string]agent.JobReport) {
 		m.log.Error("the agent does not know a job that ran here", "job", r.id.String())
 		m.taskEnded(r, cell.End{Failure: cell.JobFailure, Reason: "what became of the job is not known: this host has no trace of it"})
 	case t.Deleted:
+		m.deleted.Store(r.id, t.DeletedBy)
 		m.signal(r, agent.Terminate)
 	case t.Suspended() && !slices.Contains(report.SuspendedBy, agent.Suspend):
 		m.signal(r, agent.Suspend)
@@ -281,6 +282,7 @@ func (m *Master) inError(job, task uint32) bool {
 // taskEnded tells the cell that a start is over.
 func (m *Master) taskEnded(r *run, e cell.End) {
 	delete(m.runs, r.key)
+	m.deleted.Delete(r.id)
 	a, err := m.cell.TaskEnded(m.now(), r.job, r.task, r.attempt, e)
 	if err != nil {
 		m.log.Debug("a task finished that is not in the queue any more", "job", r.id.String(), "error", err)

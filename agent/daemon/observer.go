@@ -102,6 +102,11 @@ func (o *observer) Suspended(d *job.Description, began time.Time, resumed bool) 
 func (o *observer) Ended(_ *agent.Record, d *job.Description, outcome *job.Outcome) {
 	o.metrics.Ended(outcome.Failed, 1)
 	m, wanted := mail.AtEnd(d, outcome, true)
+	if wanted && outcome.Failed != job.FailedNone && o.daemon.master != nil {
+		if who := o.daemon.master.DeletedBy(d.ID); who != "" {
+			m = mail.WithDeleter(m, d, who)
+		}
+	}
 	o.post(d.Owner, m, wanted)
 	o.tellAdministrators(d, outcome)
 }

@@ -55,6 +55,8 @@ type Master interface {
 	agent.Link
 	// Methods are its calls on the socket of the agent.
 	Methods() map[string]serve.Method
+	// DeletedBy returns USER@HOST of the qdel that ends a job; empty if none does.
+	DeletedBy(id job.ID) string
 	// Close releases resources that Run has not used or not released.
 	Close() error
 }

@@ -255,7 +255,9 @@ func (x *call) modifyEdited(k *kind, name string) {
 func (x *call) fromFile(k *kind, file string, isNew bool) {
 	data, ok := x.configured(file)
 	if !ok {
-		x.warn("error reading in file")
+		if k != queueKind || !isNew { // (tested)
+			x.notTaken(k, file)
+		}
 		return
 	}
 	x.put(k, file, data, isNew)

@@ -22,7 +22,7 @@ func (x *call) jobDetails(l *line, names string) {
 	}
 	v := view.New(x.cell, x.now)
 	o := qstat.DetailOptions{NoBinding: l.has("-ncb"), Files: x.in.TerminalOut, Zone: x.zone}
-	if names == "" {
+	if len(list(names)) == 0 {
 		x.reasons(l, v)
 		return
 	}

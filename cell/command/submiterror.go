@@ -202,6 +202,12 @@ func (x *call) valueError(e *submit.Error, prefix string) {
 		x.fail(exitValue, "%sWrong context list format %s %q", prefix, option, e.Value)
 	case option == "-v":
 		x.fail(exitValue, "%sWrong variable list format -v %q or environment variable not set", prefix, e.Value)
+	case strings.HasSuffix(e.Problem, " has no path"): // an entry like "host:" (tested)
+		x.refused(errors.New("paths may not be empty strings"))
+		return
+	case isList && strings.HasSuffix(e.Problem, " has no resource name"):
+		x.warn("error: unknown resource \"\"")
+		x.fail(exitValue, "%sWrong %s format %q specified to %s option", prefix, what, e.Value, option)
 	case isList:
 		x.fail(exitValue, "%sWrong %s format %q specified to %s option", prefix, what, e.Value, option)
 	default:

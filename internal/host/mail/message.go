@@ -81,6 +81,15 @@ func AtEnd(d *job.Description, o *job.Outcome, scheduled bool) (m Message, ok bo
 	return newMessage(d, word, text, fields), d.MailOptions&(job.MailAtEnd|job.MailAtAbort) != 0
 }
 
+// WithDeleter returns the mail for the end of a job that qdel has ended, with a line that names who
+// deleted it, as USER@HOST.
+//
+// 8.1.9 sends this line as a mail of its own when qdel is called.
+func WithDeleter(m Message, d *job.Description, who string) Message {
+	m.Text += clean(fmt.Sprintf("%s %s (%s) was killed by %s", kindOf(d), d.ID, d.Name, who)) + "\n"
+	return m
+}
+
 // Files are the files of a job directory that a mail to administrators shows, or the ends of them.
 type Files struct{ Trace, Error, PEHosts string }
 
