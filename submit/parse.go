@@ -117,7 +117,7 @@ func Parse(in Input) (*Request, error) {
 	var fromScript []setting
 	if !binary && !b.req.Login {
 		if b.req.Script, err = p.script(line); err != nil {
-			return nil, err
+			return nil, cmp.Or(b.beforeScript(fromArgs), err)
 		}
 		if prefix := scanPrefix(fromArgs); prefix != "" {
 			name := b.req.Command
@@ -151,6 +151,21 @@ func Parse(in Input) (*Request, error) {
 		*in.Manner = b.manner
 	}
 	return b.finish(line)
+}
+
+// beforeScript returns the first error in the values of options that the commands of Grid Engine
+// check before they read the script (tested). In "-pe smp -b y sleep", the missing number of slots
+// makes y the script.
+func (b *builder) beforeScript(settings []setting) error {
+	for _, s := range settings {
+		switch s.option.Name {
+		case "-a", "-binding", "-dl", "-js", "-l", "-p", "-pe", "-tc":
+			if err := b.apply(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // firstWord returns the first word of a shell command line. Grid Engine uses it as the name of a

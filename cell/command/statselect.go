@@ -67,7 +67,10 @@ func (x *call) statSelection(l *line) (*statSelection, bool) {
 		var ok bool
 		var problem string
 		if s.wanted, problem, ok = x.wanted(texts); !ok {
-			x.result.Exit = 1 // and nothing is said (tested)
+			x.result.Exit = 1 // without a message, unless the name is empty (tested)
+			if strings.HasSuffix(problem, `""`) {
+				x.warn("error: %s", problem)
+			}
 			x.suggest(problem)
 			return nil, false
 		}

@@ -267,3 +267,30 @@ func BenchmarkBeside(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkListsBeside has execd standalone and a real Grid Engine list 10,000 held jobs in turns. It
+// prints the medians and their ratio (docs/performance.md).
+func BenchmarkListsBeside(b *testing.B) {
+	systems := []*system{ours(b), original(b)}
+	const rounds = 7
+	for b.Loop() {
+		for _, s := range systems {
+			for range 50 { // each within the timeout of a command
+				s.as(s.user, "seq 200 | xargs -P 8 -I N "+short+"-h "+what)
+			}
+		}
+		for _, list := range []string{"qstat", "qstat -xml", "qstat -r", "qstat -ext -s p -u '*'", "qstat -j 777"} {
+			var taken [2][]float64
+			for range rounds {
+				for i, s := range systems {
+					taken[i] = append(taken[i], s.takes(list+" > /dev/null"))
+				}
+			}
+			execd, original := median(taken[0]), median(taken[1])
+			fmt.Printf("%-25s execd %.4g ms, Grid Engine %.4g ms, ratio %.2f\n", list, execd, original, execd/original)
+		}
+		for _, s := range systems {
+			s.clear()
+		}
+	}
+}
