@@ -118,8 +118,19 @@ func (c *Cell) sayMissing(t target, a *Answer) {
 	}
 }
 
-// rangesText returns a list of tasks as commands print it: with the step of each range.
+// rangesText returns a list of tasks as commands print it: with the step of each range. Tasks at equal
+// distances are one range.
 func rangesText(l rangelist.List) string {
+	if all := slices.Collect(l.All()); len(all) > 2 {
+		step := all[1] - all[0]
+		even := true
+		for i, n := range all {
+			even = even && n == all[0]+i*step
+		}
+		if even {
+			return strconv.Itoa(all[0]) + "-" + strconv.Itoa(all[len(all)-1]) + ":" + strconv.Itoa(step)
+		}
+	}
 	text := ""
 	for r := range l.Ranges() {
 		if text != "" {

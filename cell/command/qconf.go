@@ -104,8 +104,7 @@ func (x *call) qconf() {
 	case !x.usable(l, nil):
 		return
 	case len(l.given) == 0 && len(l.operands) == 0:
-		x.stderr.lines(x.self.text())
-		x.result.Exit = 1
+		x.nothing()
 		return
 	}
 	all := actions()

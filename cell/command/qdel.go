@@ -29,6 +29,10 @@ func (x *call) qdel() {
 		x.hint(e)
 		return
 	}
+	if n := len(x.in.Args); n > 0 && x.in.Args[n-1] == "-u" {
+		x.nothingToDelete()
+		return
+	}
 	l, ok := x.jobLine()
 	if !ok {
 		return
@@ -39,12 +43,18 @@ func (x *call) qdel() {
 	}
 	r := cell.DeleteRequest{Jobs: jobs, Users: l.lists("-u"), Force: l.has("-f")}
 	if len(r.Jobs) == 0 && len(r.Users) == 0 {
-		x.say("ERROR! no option argument")
-		x.stderr.lines(x.self.text())
-		x.result.Exit = 1
+		x.nothingToDelete()
 		return
 	}
 	x.answer(x.cell.Delete(x.now, x.in.By, r))
+}
+
+// nothingToDelete prints the error about a qdel that names no job, on standard output as the original
+// does.
+func (x *call) nothingToDelete() {
+	x.say("ERROR! no option argument")
+	x.stderr.lines(x.self.text())
+	x.result.Exit = 1
 }
 
 // jobLine parses a command line that ends with a list of jobs; -t keeps its position in the list.

@@ -47,8 +47,7 @@ func (x *call) qmod() {
 	case !x.usable(l, err):
 		return
 	case len(l.given) == 0 && len(l.operands) == 0:
-		x.stderr.lines(x.self.text())
-		x.result.Exit = 1
+		x.nothing()
 		return
 	case len(l.operands) > 0:
 		x.noOperands(l)
