@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/execd-project/execd/internal/configdir"
@@ -83,6 +82,10 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		Year: func(text string) error { _, err := calendar.Parse(text, ""); return err },
 		Week: func(text string) error { _, err := calendar.Parse("", text); return err },
 	})
+	if n := unknownEntries(all.Errors); n > 0 && n == visible(entries) {
+		printer.Fprintf(c.Stderr, "%s: holds no configuration: %s, and no folder like queues or conf, see execd-conf(5)\n", dir, count(n, "unknown file"))
+		return ExitInvalid, nil
+	}
 	untrusted := configdir.Untrusted(dir)
 	for _, e := range untrusted {
 		if _, err := printer.Fprintf(c.Stdout, "%s: is not trusted: %s\n", e.At, e.Reason()); err != nil {
@@ -111,7 +114,7 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		}
 	}
 	errs := len(untrusted) + len(programs) + len(found)
-	if errs == 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") }) {
+	if errs == 0 && visible(entries) == 0 {
 		printer.Fprintf(c.Stderr, "%s: holds no configuration, so that the built-in one counts: expected folders like queues and conf, see execd-conf(5)\n", dir)
 	}
 	if errs+len(warnings) > 0 {
@@ -121,6 +124,27 @@ func (c *Command) check(dir string, partial bool) (int, error) {
 		return ExitInvalid, nil
 	}
 	return ExitValid, nil
+}
+
+// visible returns the number of entries of a directory that are not hidden.
+func visible(entries []fs.DirEntry) (n int) {
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") {
+			n++
+		}
+	}
+	return n
+}
+
+// unknownEntries returns how many of the errors are about an entry that no configuration directory
+// has.
+func unknownEntries(list []*qconf.Error) (n int) {
+	for _, e := range list {
+		if strings.HasPrefix(e.Problem, "unknown entry") {
+			n++
+		}
+	}
+	return n
 }
 
 // print prints one line, with the name of the file as seen from here.

@@ -65,6 +65,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"what is valid needs no words": {map[string]string{"site/queues/a.q": "qname a.q\n"}, []string{"check", "site"}, ExitValid, "", ""},
 		"an empty directory is valid":  {map[string]string{"site/.x": ""}, []string{"check", "site"}, ExitValid, "", "site: holds no configuration, so that the built-in one counts: expected folders like queues and conf, see execd-conf(5)\n"},
+		"a directory of other things":  {map[string]string{"site/a": "", "site/b/c": "", "site/.x": ""}, []string{"check", "site"}, ExitInvalid, "", "site: holds no configuration: 2 unknown files, and no folder like queues or conf, see execd-conf(5)\n"},
 		"everything that is wrong, in order": {broken, []string{"check", "site"}, ExitInvalid, `site/calendars/c1: holds "c2", expected the file to be named like its object
 site/calendars/c3:3: week: cannot read the week entry "mon-fry=6-20": "fry" is not a weekday, expected mon to sun, or a time of the day
 site/hosts/n1:2: complex_values: complex "lic" does not exist
