@@ -234,3 +234,40 @@ func TestPrivateTmpNeedsRoot(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// TestPrivateTmpOfAKilledSupervisor: nothing is left of the files of a job whose supervisor was
+// killed, nor of one that was never finished.
+func TestPrivateTmpOfAKilledSupervisor(t *testing.T) {
+	p := newPlace(t)
+	o := p.private(t, "echo $$ >/tmp/pid; mkdir -p /tmp/d/e; chmod 0 /tmp/d; sleep 1000")
+	j, err := Prepare(p.spool, o, seven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched(t, j)
+	until(t, "the job runs", func() bool { return exists(j.private.Path + "/tmp/d") })
+	if err := unix.Kill(j.PID(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	status := waited(t, j)
+	again := p.reopen(t, seven, Over)
+	again.Collect(status)
+	if err := again.Remove(false); err != nil {
+		t.Error(err)
+	}
+	p.nothingLeft(t)
+
+	j, err = Prepare(p.spool, o, seven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{jobdir.FileConfig, jobdir.FilePrivateTmp} {
+		if err := j.Dir.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Discard(p.spool, nil, seven); err != nil {
+		t.Error(err)
+	}
+	p.nothingLeft(t)
+}
