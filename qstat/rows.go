@@ -39,12 +39,12 @@ type sections struct {
 	running []int32          // indexes of jobs with running tasks, by job number
 	pending []int32          // by priority
 	ended   []int32          // as given
-	at      map[string][]place
+	at      map[string][]grantIndex
 	row     row // the current row; reusing one row saves a lot of memory
 }
 
-// place is a grant of a running task at a queue instance.
-type place struct{ job, task, grant int32 }
+// grantIndex identifies a grant of a running task at a queue instance.
+type grantIndex struct{ job, task, grant int32 }
 
 // sections sorts the rows of the output.
 func (c *Cell) sections(o Options) *sections {
@@ -108,7 +108,7 @@ func sortQueues(queues []QueueInstance) []*QueueInstance {
 
 // place notes which tasks run at which queue instance.
 func (s *sections) place() {
-	s.at = make(map[string][]place, len(s.queues))
+	s.at = make(map[string][]grantIndex, len(s.queues))
 	for _, i := range s.running {
 		j := &s.jobs[i]
 		for t := range j.Tasks {
@@ -120,7 +120,7 @@ func (s *sections) place() {
 					break
 				}
 				name := j.Tasks[t].Grants[g].Queue
-				s.at[name] = append(s.at[name], place{i, int32(t), int32(g)})
+				s.at[name] = append(s.at[name], grantIndex{i, int32(t), int32(g)})
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func (s *sections) eachRunning(f func(*row)) {
 					if j.Tasks[t].Phase != Running || g > 0 && !s.options.eachSlot() {
 						break
 					}
-					s.eachGrant(place{i, int32(t), int32(g)}, f)
+					s.eachGrant(grantIndex{i, int32(t), int32(g)}, f)
 				}
 			}
 		}
@@ -167,7 +167,7 @@ func (s *sections) eachAt(name string, f func(*row)) {
 }
 
 // eachGrant calls f with the rows of one grant.
-func (s *sections) eachGrant(p place, f func(*row)) {
+func (s *sections) eachGrant(p grantIndex, f func(*row)) {
 	j := &s.jobs[p.job]
 	t := &j.Tasks[p.task]
 	g := &t.Grants[p.grant]

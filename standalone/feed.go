@@ -40,8 +40,8 @@ type feed struct {
 	until   time.Time     // when the feed is dropped, unless the user asks again
 }
 
-// of returns the feed of a user. The first call creates it.
-func (f feeds) of(user string, now time.Time) *feed {
+// forUser returns the feed of a user. The first call creates it.
+func (f feeds) forUser(user string, now time.Time) *feed {
 	if f[user] == nil {
 		f[user] = &feed{boot: rand.Text(), changed: make(chan struct{})}
 	}
@@ -117,7 +117,7 @@ func (m *Master) serveEnds(ctx context.Context, c *serve.Call) (any, *agentapi.E
 		a := &api.EndsAnswer{}
 		var changed chan struct{}
 		if err := m.look(ctx, func() {
-			x := m.feeds.of(c.User.Name, m.clock.Now())
+			x := m.feeds.forUser(c.User.Name, m.clock.Now())
 			changed, a.Boot, a.Last = x.changed, x.boot, x.last
 			ok := false
 			if q.Boot == x.boot {
@@ -158,7 +158,7 @@ func (m *Master) serveStates(ctx context.Context, c *serve.Call) (any, *agentapi
 	c.After(func() { m.showing.give(c.User.UID) })
 	a := &api.StatesAnswer{}
 	err := m.look(ctx, func() {
-		x := m.feeds.of(c.User.Name, m.clock.Now())
+		x := m.feeds.forUser(c.User.Name, m.clock.Now())
 		a.Boot, a.Last = x.boot, x.last
 		if len(q.Jobs) == 0 {
 			for _, j := range m.cell.Jobs() {

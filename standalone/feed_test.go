@@ -9,7 +9,7 @@ import (
 
 // A reader gets every end once, in parts of mostSent, until ends are dropped that it has not read.
 func TestFeedReturnsEveryEndOnce(t *testing.T) {
-	x := feeds{}.of("alice", time.Now())
+	x := feeds{}.forUser("alice", time.Now())
 	end := uint32(0)
 	add := func(n int) {
 		for range n {

@@ -70,7 +70,7 @@ func (p *parser) commandLine() (commandLine, error) {
 			}
 			return line, nil
 		}
-		settings, n, err := p.option(args, &soft, place{where: CommandLine})
+		settings, n, err := p.option(args, &soft, source{where: CommandLine})
 		if err != nil {
 			return line, err
 		}
@@ -80,8 +80,8 @@ func (p *parser) commandLine() (commandLine, error) {
 	return line, nil
 }
 
-// place says where words come from.
-type place struct {
+// source names the place that words come from.
+type source struct {
 	where       string
 	line        int
 	depth       int  // of nested -@
@@ -89,14 +89,14 @@ type place struct {
 	text        bool // the script, or a file named by -@
 }
 
-func (at place) problem(option, value, problem string) error {
+func (at source) problem(option, value, problem string) error {
 	return &Error{Where: at.where, Line: at.line, Option: option, Value: value, Problem: problem}
 }
 
 // option reads the option at the start of words. It returns the option's settings and the number of
 // words that the option takes. The settings of -@ are those of its file; a skipped option has none.
 // soft is the state of -hard and -soft before and after the option.
-func (p *parser) option(words []string, soft *bool, at place) ([]setting, int, error) {
+func (p *parser) option(words []string, soft *bool, at source) ([]setting, int, error) {
 	name := words[0]
 	if p.options++; p.options > mostOptions {
 		return nil, 0, at.problem("", "", "there are more than "+strconv.Itoa(mostOptions)+" options")
@@ -152,7 +152,7 @@ func commandsOf(name string) (of Commands) {
 }
 
 // elsewhere returns the error for an option that only other commands accept.
-func elsewhere(of Commands, words []string, at place) *Error {
+func elsewhere(of Commands, words []string, at source) *Error {
 	n := 1
 	for i := range table {
 		if o := &table[i]; o.Name == words[0] && o.Commands&of != 0 {
@@ -164,7 +164,7 @@ func elsewhere(of Commands, words []string, at place) *Error {
 }
 
 // optionFile reads a file named by -@.
-func (p *parser) optionFile(name string, at place) ([]setting, error) {
+func (p *parser) optionFile(name string, at source) ([]setting, error) {
 	if name == "" {
 		return nil, at.problem("-@", name, "expected the name of a file")
 	}

@@ -36,7 +36,7 @@ func (p *parser) script(line commandLine) ([]byte, error) {
 // directives reads the options in a script: the text after the prefix in each line that begins with
 // the prefix, anywhere in the script (sge_submit(1)).
 func (p *parser) directives(script File, prefix string) ([]setting, error) {
-	return p.lines(script, place{where: script.Name, text: true}, func(line string) string {
+	return p.lines(script, source{where: script.Name, text: true}, func(line string) string {
 		if rest, ok := strings.CutPrefix(line, prefix); ok {
 			return rest
 		}
@@ -47,7 +47,7 @@ func (p *parser) directives(script File, prefix string) ([]setting, error) {
 // requestFile reads a default request file, or a file named by -@: every line contains options, and
 // # begins a comment (sge_request(5)).
 func (p *parser) requestFile(f File, depth int) ([]setting, error) {
-	at := place{where: f.Name, depth: depth, requestFile: depth == 0, text: depth > 0}
+	at := source{where: f.Name, depth: depth, requestFile: depth == 0, text: depth > 0}
 	if p.text += len(f.Text); p.text > mostOptionText {
 		return nil, at.problem("", "", "the files of options have more than "+strconv.Itoa(mostOptionText)+" bytes")
 	}
@@ -64,7 +64,7 @@ func (p *parser) requestFile(f File, depth int) ([]setting, error) {
 // Requests in each line are hard until -soft, which applies until -hard or the end of the line. The
 // manual does not say so, but 8.1.9 works this way (tested), and it decides whether a limit is
 // enforced.
-func (p *parser) lines(f File, at place, options func(string) string) ([]setting, error) {
+func (p *parser) lines(f File, at source, options func(string) string) ([]setting, error) {
 	var settings []setting
 	for line := range strings.SplitSeq(string(f.Text), "\n") {
 		at.line++

@@ -133,7 +133,7 @@ func TestSupervisorKilledAtEachStep(t *testing.T) {
 			if killed || !says.Removed {
 				t.Fatalf("the agent says %+v, it was killed: %v", says, killed)
 			}
-			p.judge(t, point, says.Outcome)
+			p.checkOutcome(t, point, says.Outcome)
 			p.nothingBehind(t)
 		})
 		if options == "asked" || options == "migrates" {
@@ -151,14 +151,14 @@ func TestSupervisorKilledAtEachStep(t *testing.T) {
 			if outcome == nil {
 				t.Fatal("the job is lost")
 			}
-			p.judge(t, point, outcome)
+			p.checkOutcome(t, point, outcome)
 			p.nothingBehind(t)
 		})
 	}
 }
 
-// judge looks at the outcome of a job whose supervisor was killed.
-func (p *place) judge(t *testing.T, point string, o *job.Outcome) {
+// checkOutcome checks the outcome of a job whose supervisor was killed.
+func (p *place) checkOutcome(t *testing.T, point string, o *job.Outcome) {
 	t.Helper()
 	ran := p.hasRun()
 	switch {
