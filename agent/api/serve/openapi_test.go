@@ -37,12 +37,27 @@ func TestOpenAPI(t *testing.T) {
 		method string
 		in     any
 	}{
-		{"Start", start(7)}, {"StartBatch", api.BatchRequest{Starts: []api.Start{start(8), start(9)}}}, {"Admit", start(10)},
-		{"StartTask", task}, {"Attach", api.JobRequest{ID: api.ID{Job: 99}}}, {"Signal", api.SignalRequest{ID: api.ID{Job: 7}, Order: "suspend"}},
-		{"SignalQueue", api.SignalQueueRequest{Queue: "all.q", Order: "suspend_queue"}}, {"SetTickets", api.TicketsRequest{}},
-		{"Configure", api.ConfigureRequest{}}, {"FullReport", api.Empty{}}, {"Acknowledge", api.AcknowledgeRequest{Number: 1, Job: &api.ID{Job: 7}}},
-		{"Jobs", api.Empty{}}, {"Job", api.JobRequest{ID: api.ID{Job: 8}}}, {"Drain", api.DrainRequest{Reason: "x"}}, {"Health", api.Empty{}}, {"Resume", api.Empty{}},
-		{"Version", api.Empty{}}, {"Reports", api.ReportsRequest{}}, {"/execd.v1.Other/Echo", api.ID{}}, {"Job", api.JobRequest{ID: api.ID{Job: 12345}}}, {"Shutdown", api.ShutdownRequest{}},
+		{"Start", start(7)},
+		{"StartBatch", api.BatchRequest{Starts: []api.Start{start(8), start(9)}}},
+		{"Admit", start(10)},
+		{"StartTask", task},
+		{"Attach", api.JobRequest{ID: api.ID{Job: 99}}},
+		{"Signal", api.SignalRequest{ID: api.ID{Job: 7}, Order: "suspend"}},
+		{"SignalQueue", api.SignalQueueRequest{Queue: "all.q", Order: "suspend_queue"}},
+		{"SetTickets", api.TicketsRequest{}},
+		{"Configure", api.ConfigureRequest{}},
+		{"FullReport", api.Empty{}},
+		{"Acknowledge", api.AcknowledgeRequest{Number: 1, Job: &api.ID{Job: 7}}},
+		{"Jobs", api.Empty{}},
+		{"Job", api.JobRequest{ID: api.ID{Job: 8}}},
+		{"Drain", api.DrainRequest{Reason: "x"}},
+		{"Health", api.Empty{}},
+		{"Resume", api.Empty{}},
+		{"Version", api.Empty{}},
+		{"Reports", api.ReportsRequest{}},
+		{"/execd.v1.Other/Echo", api.ID{}},
+		{"Job", api.JobRequest{ID: api.ID{Job: 12345}}},
+		{"Shutdown", api.ShutdownRequest{}},
 	}
 	called := map[string]bool{}
 	for _, call := range calls {
