@@ -177,13 +177,17 @@ func (c *Category) uses(p Place, each func(use) error) error {
 	return nil
 }
 
-// book books or releases a task and marks its instances as modified.
+// book books or releases a task and marks its instances and its parallel environment as modified.
 func (s *State) book(r *Running, sign int) error {
 	if err := s.bookTask(r, sign); err != nil {
 		return err
 	}
 	for _, g := range r.Grants {
 		s.touch(g.Instance)
+	}
+	if r.PE != None {
+		s.order++
+		s.peOrder[r.PE] = s.order
 	}
 	return nil
 }

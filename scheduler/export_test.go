@@ -24,11 +24,10 @@ func (s *State) TooFew(now int64, slots int) (start, reserve, explain bool) {
 	return tooFew(query{mode: starting}), tooFew(query{mode: later}), tooFew(query{mode: starting, trace: &trace{}})
 }
 
-// LookBack looks back in time for the places of a parallel job, once as reservations do, and
-// once again at each time. It returns the times up to which either finds any, diagram.Forever
-// where it never does.
-func (s *State) LookBack(j *Job, now int64) (got, want int64) {
-	look := func(possible func(*run, *query) func(int64) bool) int64 {
+// LookBack looks back in time for the places of a parallel job in each of its environments, once as
+// reservations do, and once by a search for places at each time. It returns the earliest times.
+func (s *State) LookBack(j *Job, now int64) (got, want []int64) {
+	look := func(pe PEID, possible func(*run, *query) func(int64) bool) int64 {
 		r := s.newRun(now)
 		r.plan = newPlan()
 		r.planAhead()
@@ -45,15 +44,23 @@ func (s *State) LookBack(j *Job, now int64) (got, want int64) {
 		}
 		return earliest
 	}
-	got = look(func(r *run, q *query) func(int64) bool { return r.newLookBack(q).possible })
-	want = look(func(r *run, q *query) func(int64) bool {
-		return func(t int64) bool {
-			few := q.in(later | fewest)
-			few.start = t
-			_, ok := r.bestAssignment(&few)
-			return ok
-		}
-	})
+	for _, pe := range j.Category.pes {
+		got = append(got, look(pe, func(r *run, q *query) func(int64) bool {
+			if l := r.newLookBack(q, pe); l != nil {
+				return l.possible
+			}
+			return func(int64) bool { return false }
+		}))
+		want = append(want, look(pe, func(r *run, q *query) func(int64) bool {
+			return func(t int64) bool {
+				few := q.in(later | fewest)
+				few.start = t
+				_, ok := r.tryPE(&few, pe)
+				r.forgetSorting()
+				return ok
+			}
+		}))
+	}
 	return got, want
 }
 

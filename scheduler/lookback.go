@@ -7,19 +7,19 @@ import (
 	"github.com/execd-project/execd/scheduler/diagram"
 )
 
-// lookBack looks for the places of a parallel job at successively earlier times; the smallest
-// number of slots suffices. Little changes from one time to the next, so it stores the offers of
-// hosts and reuses them while they stay the same.
+// lookBack looks for the places of a parallel job in an environment at successively earlier times;
+// the smallest number of slots suffices. Little changes from one time to the next, so it stores the
+// offers of hosts and reuses them while they stay the same.
 type lookBack struct {
 	*run
 	query  query // for any time
 	slots  int
-	in     []*lookBackIn
+	in     *lookBackIn
 	simple bool // see isSimple
 	plain  bool // the job only takes slots, and the places offer nothing else
 }
 
-// lookBackIn is the part of a lookBack for one parallel environment.
+// lookBackIn is what a lookBack stores of its parallel environment.
 type lookBackIn struct {
 	pe     PEID
 	offers []offer
@@ -30,23 +30,16 @@ type lookBackIn struct {
 	looked bool
 }
 
-// newLookBack returns the lookBack for jobs without soft requests.
-func (r *run) newLookBack(q *query) *lookBack {
+// newLookBack returns the lookBack for jobs without soft requests; nil if the environment never has
+// places for the job.
+func (r *run) newLookBack(q *query, pe PEID) *lookBack {
 	c := q.category
-	l := &lookBack{run: r, query: q.in(q.mode | fewest), slots: c.requests.Slots.First()}
-	for _, pe := range c.pes {
-		per := r.model.pes[pe].object.AllocationRule.PerHost
-		if !c.allows(&r.model.pes[pe].access) || per > 0 && l.slots%per != 0 {
-			continue
-		}
-		// The slices of the last search are reused.
-		if n := len(l.in); n == len(r.lookedBack) {
-			r.lookedBack = append(r.lookedBack, &lookBackIn{})
-		}
-		in := r.lookedBack[len(l.in)]
-		in.pe, in.all, in.looked = pe, 0, false
-		l.in = append(l.in, in)
+	l := &lookBack{run: r, query: q.in(q.mode | fewest), slots: c.requests.Slots.First(), in: &r.lookedBack}
+	per := r.model.pes[pe].object.AllocationRule.PerHost
+	if !c.allows(&r.model.pes[pe].access) || per > 0 && l.slots%per != 0 {
+		return nil
 	}
+	l.in.pe, l.in.all, l.in.looked = pe, 0, false
 	l.simple = l.isSimple()
 	l.plain = l.simple && r.model.slots != None && !c.binds() &&
 		!slices.ContainsFunc(c.hard, func(q request) bool { return r.model.attributes[q.attribute].consumable() })
@@ -57,15 +50,7 @@ func (r *run) newLookBack(q *query) *lookBack {
 func (l *lookBack) possible(t int64) bool {
 	q := l.query.during(span{t, l.query.duration})
 	defer l.forgetSorting()
-	if !l.globally(&q) {
-		return false
-	}
-	for _, in := range l.in {
-		if l.possibleIn(&q, in) {
-			return true
-		}
-	}
-	return false
+	return l.globally(&q) && l.possibleIn(&q, l.in)
 }
 
 func (l *lookBack) possibleIn(q *query, in *lookBackIn) bool {

@@ -34,7 +34,7 @@ func (r *naiveRun) placeParallel(j *naiveJob) (pe string, grants []naiveGrant) {
 		return "", nil
 	}
 	most, fewest := 0, 0
-	for _, p := range r.site.pes {
+	for _, p := range r.pes {
 		if !matches(j.pe, p.name) || !r.allows(&naiveJob{user: j.user, group: j.group, project: "none"}, &p.access) {
 			continue
 		}

@@ -19,6 +19,7 @@ type naive struct {
 	load     map[string]map[string]string // by host, "global" too
 	disabled map[string]bool              // instances in any state in which they are not used
 	modified []string                     // instances, the one that was modified last at the end
+	pes      []*sitePE                    // likewise
 	running  []*naiveTask
 	pending  []*naiveJob
 }
@@ -59,6 +60,7 @@ func newNaive(s *site) *naive {
 	for _, i := range s.instances() {
 		n.modified = append(n.modified, i.name())
 	}
+	n.pes = slices.Clone(s.pes)
 	return n
 }
 
@@ -85,17 +87,24 @@ func (n *naive) setDisabled(instance string, disabled bool) {
 
 func (n *naive) start(t *naiveTask) {
 	n.running = append(n.running, t)
+	n.touchAll(t)
+}
+
+// touchAll notes that the instances and the parallel environment of a task have been modified.
+func (n *naive) touchAll(t *naiveTask) {
 	for _, g := range t.grants {
 		n.touch(g.instance)
+	}
+	if i := slices.IndexFunc(n.pes, func(p *sitePE) bool { return p.name == t.pe }); i >= 0 {
+		p := n.pes[i]
+		n.pes = append(slices.Delete(n.pes, i, i+1), p)
 	}
 }
 
 func (n *naive) end(t *naiveTask) {
 	i := slices.Index(n.running, t)
 	n.running = slices.Delete(n.running, i, i+1)
-	for _, g := range t.grants {
-		n.touch(g.instance)
-	}
+	n.touchAll(t)
 }
 
 // naiveRun is one run.

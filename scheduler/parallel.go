@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -53,7 +54,7 @@ func (r *run) bestAssignment(q *query) (assignment, bool) {
 	var best assignment
 	defer r.forgetSorting()
 	found := false
-	for _, pe := range q.category.pes {
+	for _, pe := range r.environments(q.category) {
 		a, ok := r.tryPE(q, pe)
 		if ok && (!found || a.slots > best.slots || a.slots == best.slots && a.soft < best.soft) {
 			best, found = a, true
@@ -63,6 +64,21 @@ func (r *run) bestAssignment(q *query) (assignment, bool) {
 		q.because(Reason{kind: noMatchingPE})
 	}
 	return best, found
+}
+
+// environments returns the environments of a job in the order in which they are tried: the least
+// recently modified first, like queue instances. The start and the end of each job modify them
+// (tested).
+func (r *run) environments(c *Category) []PEID {
+	if len(c.pes) < 2 {
+		return c.pes
+	}
+	s := r.categoryState(c)
+	if s.pes == nil {
+		s.pes = slices.Clone(c.pes)
+		slices.SortStableFunc(s.pes, func(a, b PEID) int { return cmp.Compare(r.peOrder[a], r.peOrder[b]) })
+	}
+	return s.pes
 }
 
 // tryPE looks for the places of a parallel job in an environment: first it checks the free slots of

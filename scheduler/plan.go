@@ -438,20 +438,26 @@ func (r *run) explainReserving(h *head) {
 }
 
 // explainReservingParallel finds the reasons that Grid Engine adds while it looks for a later start
-// of a parallel job: the reasons at the last time, which it tries first, until it has enough slots.
-// If there are never enough, it does not look.
-func (r *run) explainReservingParallel(q query) {
+// of a parallel job, which it finds in an environment at a time. Up to that environment they are the
+// reasons at the last time, which it tries first. It tries further environments at the time found.
+func (r *run) explainReservingParallel(q query, last int64, found PEID) {
 	info := r.categoryState(q.category)
-	// If nothing is left at all, there are no reasons about single places (tested).
-	if !r.explaining || r.order.count == 0 || info.reservingSaid {
+	if !r.explaining || r.order.count == 0 && r.finder != q.job || info.reservingSaid { // see explainReserving
 		return
 	}
 	info.reservingSaid = true
+	at := q.start
+	q.start = last
 	if r.comesLater(&q) {
 		q.mode |= withFull
 	}
 	q.trace = newTrace(r.model)
-	r.bestAssignment(&q)
+	for _, pe := range r.environments(q.category) {
+		r.tryPE(&q, pe)
+		if pe == found {
+			q.start = at
+		}
+	}
 	info.reasons = append(info.reasons, q.trace.reasons...)
 }
 
@@ -545,18 +551,60 @@ func (r *run) quotaFrom(c *Category, id InstanceID) int64 {
 	return from
 }
 
-// earliestParallel goes back in time from the last event as long as the job finds places for its
-// smallest number of slots, and then uses as many slots as possible at that time.
+// earliestParallel looks for places in one environment after the other. In the first one that has
+// places at any time, it goes back in time from the last event as long as the job finds places for
+// its smallest number of slots, and then uses as many slots as possible at that time. It uses another
+// environment only if that has places at the same time that meet more soft requests, even if it has
+// places earlier, or more slots (tested).
 func (r *run) earliestParallel(q *query) (Reserved, bool) {
-	at := span{diagram.Forever, q.duration}
+	defer r.forgetSorting()
+	pes := r.environments(q.category)
+	for k, pe := range pes {
+		first, last, ok := r.earliestIn(q, pe)
+		if !ok {
+			continue
+		}
+		q = new(q.during(span{first, q.duration}))
+		r.explainReservingParallel(*q, last, pe)
+		pe = r.withFewestViolations(q, pe, pes[k+1:])
+		a, ok := r.tryPE(q, pe)
+		return Reserved{At: first, PE: pe, Grants: a.grants}, ok
+	}
+	return Reserved{}, false
+}
+
+// withFewestViolations returns the environment among pe and others in which the smallest number of
+// slots violates the fewest soft requests.
+func (r *run) withFewestViolations(q *query, pe PEID, others []PEID) PEID {
+	if !q.category.isSoft() {
+		return pe
+	}
+	few := q.in(q.mode | fewest)
+	best, _ := r.tryPE(&few, pe)
+	for _, other := range others {
+		if a, ok := r.tryPE(&few, other); ok && a.soft < best.soft {
+			best = a
+		}
+	}
+	return best.pe
+}
+
+// earliestIn returns the first time from which on a parallel job has places in an environment, and
+// the last time that it tries.
+func (r *run) earliestIn(q *query, pe PEID) (first, last int64, ok bool) {
 	possible := func(t int64) bool {
 		few := q.in(q.mode | fewest)
 		few.start = t
-		_, ok := r.bestAssignment(&few)
+		_, ok := r.tryPE(&few, pe)
+		r.forgetSorting()
 		return ok
 	}
 	if !q.category.isSoft() {
-		possible = r.newLookBack(q).possible
+		l := r.newLookBack(q, pe)
+		if l == nil {
+			return 0, 0, false
+		}
+		possible = l.possible
 	}
 	for t := range diagram.Events(r.now, r.plan.all()) {
 		if t == diagram.Forever {
@@ -565,15 +613,11 @@ func (r *run) earliestParallel(q *query) (Reserved, bool) {
 		if !possible(t) {
 			break
 		}
-		at.start = t
-		r.explainReservingParallel(q.during(at))
+		if first = t; !ok {
+			last, ok = t, true
+		}
 	}
-	if at.start == diagram.Forever {
-		return Reserved{}, false
-	}
-	q = new(q.during(at))
-	a, ok := r.bestAssignment(q)
-	return Reserved{At: at.start, PE: a.pe, Grants: a.grants}, ok
+	return first, last, ok
 }
 
 // all returns the diagrams. Their order does not matter.

@@ -370,6 +370,82 @@ func TestReservationUsesSmallestNumberOfSlots(t *testing.T) {
 	}
 }
 
+// TestReservedInTheFirstEnvironment submits a job that two parallel environments suit: places are reserved
+// in the first one that ever has any, even if the other one has places earlier, or more slots.
+func TestReservedInTheFirstEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		slotsOfB       string
+		untilA, untilB string // h_rt of jobs that use the environments
+		request        scheduler.Requests
+		want           string
+	}{
+		{"the first one is free first", "2", "500", "1000", scheduler.Requests{Slots: slotsOf(t, "2")}, "pa at 1560: 2"},
+		{"the second one is free first", "2", "1000", "500", scheduler.Requests{Slots: slotsOf(t, "2")}, "pa at 2060: 2"},
+		{"the second one has more slots", "4", "500", "500", scheduler.Requests{Slots: slotsOf(t, "2-4")}, "pa at 1560: 2"},
+		{"the second one meets a soft request", "2", "500", "500", scheduler.Requests{Slots: slotsOf(t, "2"), SoftQueues: "b.q"}, "pb at 1560: 2"},
+		{"the second one could do so earlier", "2", "500", "300", scheduler.Requests{Slots: slotsOf(t, "2"), SoftQueues: "b.q"}, "pb at 1560: 2"},
+		{"the second one can do so later", "2", "500", "800", scheduler.Requests{Slots: slotsOf(t, "2"), SoftQueues: "b.q"}, "pa at 1560: 2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := scene{files: map[string]string{
+				"queues/a.q": "qname a.q\nhostlist n1\nslots 8\nload_thresholds NONE\npe_list pa\n",
+				"queues/b.q": "qname b.q\nhostlist n1\nslots 8\nload_thresholds NONE\npe_list pb\n",
+				"pes/pa":     "pe_name pa\nslots 2\nallocation_rule $fill_up\n",
+				"pes/pb":     "pe_name pb\nslots " + c.slotsOfB + "\nallocation_rule $fill_up\n",
+				"sched_conf": "max_reservation 2\ndefault_duration 100\njob_load_adjustments NONE\n",
+			}}.make(t)
+			submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "pa", Slots: slotsOf(t, "2"), Hard: setting("h_rt", c.untilA)}))
+			submit(t, s, serialJob(t, s.Model(), 2, &scheduler.Requests{PE: "pb", Slots: slotsOf(t, c.slotsOfB), Hard: setting("h_rt", c.untilB)}))
+			c.request.PE = "p*"
+			j := serialJob(t, s.Model(), 3, &c.request)
+			j.Reserve = true
+			submit(t, s, j)
+			d := s.Run(1000)
+			if len(d.Reservations) != 1 {
+				t.Fatalf("%d places are reserved", len(d.Reservations))
+			}
+			r := d.Reservations[0]
+			if got := fmt.Sprintf("%s at %d: %d", s.Model().PEName(r.PE), r.At, r.Grants[0].Slots); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestEnvironmentsInTheOrderOfChanges has two parallel environments that are equally good for a job: the
+// least recently modified one is used: the start and the end of a job modify its environment.
+func TestEnvironmentsInTheOrderOfChanges(t *testing.T) {
+	s := scene{files: map[string]string{
+		"queues/a.q": "qname a.q\nhostlist n1\nslots 8\nload_thresholds NONE\npe_list pa pb\n",
+		"pes/pa":     "pe_name pa\nslots 5\nallocation_rule $fill_up\n",
+		"pes/pb":     "pe_name pb\nslots 5\nallocation_rule $fill_up\n",
+	}}.make(t)
+	var got []string
+	var tasks []*scheduler.Running
+	for id, ends := range []int{-1, -1, -1, 1, -1} {
+		if ends >= 0 {
+			if err := s.End(tasks[ends]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j := serialJob(t, s.Model(), uint32(id+1), &scheduler.Requests{PE: "p*", Slots: slotsOf(t, "1")})
+		submit(t, s, j)
+		d := s.Run(1000)
+		x := d.Starts[0]
+		task := &scheduler.Running{Job: j, Task: x.Task, Started: 1000, PE: x.PE, Grants: x.Grants}
+		if err := s.Start(task); err != nil {
+			t.Fatal(err)
+		}
+		s.Dequeue(j)
+		tasks, got = append(tasks, task), append(got, s.Model().PEName(x.PE))
+	}
+	// The second job, in pb, ends before the fourth one starts.
+	if want := "pa pb pa pa pb"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %s", got, want)
+	}
+}
+
 // TestSubordinatedInstanceIsNotRestored sets up an instance that a job of the run suspends by
 // subordination: it is not restored, even where the original restores it.
 func TestSubordinatedInstanceIsNotRestored(t *testing.T) {

@@ -19,7 +19,7 @@ type run struct {
 	categories []*categoryRun
 	explaining bool
 	started    []*Running
-	lookedBack []*lookBackIn
+	lookedBack lookBackIn     // see newLookBack
 	hostIndex  []int32        // by host, while instances are grouped: see hostGroups.add
 	groups     hostGroups     // see offers
 	owners     map[string]int // tasks that started, by owner
@@ -56,6 +56,7 @@ type categoryRun struct {
 	// unbookable are the places that would do, were it not for the size of its amounts.
 	unbookable []Reason
 	category   *Category // keeps the category's index while reasons may be requested
+	pes        []PEID    // see environments
 }
 
 // Run executes one scheduling run: it decides which of the pending tasks start, and where. When it

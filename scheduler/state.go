@@ -183,8 +183,9 @@ type State struct {
 	problems map[HostID][]error
 
 	instances []instanceState
-	order     int64 // of the last modification of an instance
-	starts    int64 // tasks that have been started so far
+	order     int64   // of the last modification of an instance or a parallel environment
+	peOrder   []int64 // of each parallel environment: its last modification
+	starts    int64   // tasks that have been started so far
 
 	used     bookings
 	things   things
@@ -218,7 +219,7 @@ func NewState(m *Model) *State {
 	s := &State{
 		model: m, load: make([][]value.Value, len(m.attributes)), static: make([]bool, len(m.attributes)),
 		problems: map[HostID][]error{}, raw: map[rawKey]value.Value{}, texts: map[rawKey]string{}, instances: make([]instanceState, len(m.instances)),
-		peUsed: make([]int, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{}, things: things{},
+		peUsed: make([]int, len(m.pes)), peOrder: make([]int64, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{}, things: things{},
 	}
 	for i := range s.instances {
 		s.order++
