@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -38,11 +39,14 @@ func (r *naiveRun) placeParallel(j *naiveJob) (pe string, grants []naiveGrant) {
 		if !matches(j.pe, p.name) || !r.allows(&naiveJob{user: j.user, group: j.group, project: "none"}, &p.access) {
 			continue
 		}
+		r.lost = nil
 		for _, n := range slices.Backward(j.slots) {
 			if n < most {
 				break
 			}
-			if got := r.placeAmount(j, p, n); got != nil {
+			got := r.placeAmount(j, p, n)
+			r.lose(j, p, n, got)
+			if got != nil {
 				soft := 0
 				for _, g := range got {
 					soft += r.violations(j, r.site.instance(g.instance))
@@ -57,7 +61,60 @@ func (r *naiveRun) placeParallel(j *naiveJob) (pe string, grants []naiveGrant) {
 	return pe, grants
 }
 
-func (r *naiveRun) placeAmount(j *naiveJob, p *sitePE, n int) []naiveGrant {
+// lose notes hosts that a job wants for itself while others use them, up to the last one that the search
+// for places has looked at.
+func (r *naiveRun) lose(j *naiveJob, p *sitePE, n int, got []naiveGrant) {
+	if len(r.site.scheduler.adjustments) == 0 || r.refusedEarly(j, p, n) {
+		return
+	}
+	r.lost = nil
+	per, err := strconv.Atoi(p.rule)
+	switch {
+	case p.rule == "$pe_slots":
+		per = n
+	case err != nil:
+		per = 1
+	}
+	left, turns := n, 1
+	for _, g := range got {
+		if p.rule == "$round_robin" {
+			turns = max(turns, g.slots)
+		}
+	}
+	seen := map[string]bool{}
+	for _, i := range r.usable {
+		h := r.site.host(r.site.instance(i).host)
+		if seen[h.name] {
+			continue
+		}
+		seen[h.name] = true
+		rest := *j
+		rest.hard = maps.Clone(j.hard)
+		for name, text := range j.hard {
+			if !r.site.attribute(name).isExclusive() || number(text) == 0 || h.values[name] == "" {
+				continue
+			}
+			if exclusive, others := r.occupied(h.name, name); exclusive == 0 && others > 0 {
+				delete(rest.hard, name)
+			}
+		}
+		if slots, _ := r.slotsAt(&rest, h.name); len(rest.hard) < len(j.hard) && slots >= per &&
+			r.allows(j, &h.access) && !r.forced(j, h.values) && !slices.Contains(j.excluded, h.name) {
+			r.lost = append(r.lost, h.name)
+		}
+		for _, g := range got {
+			if r.site.instance(g.instance).host == h.name {
+				left -= g.slots
+			}
+		}
+		if got != nil && left == 0 && turns == 1 {
+			return
+		}
+	}
+}
+
+// refusedEarly reports whether a number of slots needs no look at hosts.
+func (r *naiveRun) refusedEarly(j *naiveJob, p *sitePE, n int) bool {
 	used := 0
 	for _, t := range r.tasks {
 		for _, g := range t.grants {
@@ -67,10 +124,12 @@ func (r *naiveRun) placeAmount(j *naiveJob, p *sitePE, n int) []naiveGrant {
 		}
 	}
 	all, master := r.slotsAt(j, "global")
-	if per, err := strconv.Atoi(p.rule); err == nil && n%per != 0 {
-		return nil
-	}
-	if n > p.slots-used || n > all || !master {
+	per, err := strconv.Atoi(p.rule)
+	return err == nil && n%per != 0 || n > p.slots-used || n > all || !master
+}
+
+func (r *naiveRun) placeAmount(j *naiveJob, p *sitePE, n int) []naiveGrant {
+	if r.refusedEarly(j, p, n) {
 		return nil
 	}
 	r.sortIfMoved()

@@ -119,6 +119,7 @@ type naiveRun struct {
 	unsorted bool               // hosts have changed places
 	numbered bool               // a parallel job was compared with hosts since a load changed
 	shunned  map[string]bool    // hosts on which no parallel job starts any more
+	lost     []string           // hosts that are dropped when the next task starts
 	bounds   [2]float64         // of the urgencies
 	maxShare float64            // most tickets
 }
@@ -235,6 +236,8 @@ func (r *naiveRun) refilter(t *naiveTask) {
 			}
 		}
 	}
+	r.usable = slices.DeleteFunc(r.usable, func(i string) bool { return slices.Contains(r.lost, r.site.instance(i).host) })
+	r.lost = nil
 	r.usable = slices.DeleteFunc(r.usable, func(i string) bool {
 		x := r.site.instance(i)
 		return touched[x.host] && (r.used(i, "slots") >= float64(x.slots) || r.alarm(i) || r.subordinated(x))

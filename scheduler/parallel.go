@@ -85,6 +85,9 @@ func (r *run) environments(c *Category) []PEID {
 // the environment and of the cluster, then host by host. With a trace, it looks for the smallest
 // number of slots, and keeps the order of the instances of the preceding search.
 func (r *run) tryPE(q *query, pe PEID) (assignment, bool) {
+	if q.is(starting) {
+		r.lost = r.lost[:0]
+	}
 	in, ok := r.roomIn(q, pe)
 	switch {
 	case !ok:
@@ -173,17 +176,24 @@ func (r *run) largest(q *query, pe PEID, in leftInPE) (assignment, bool) {
 		r.sortHosts()
 	}
 	r.numbered = true
-	if r.tooFew(q, slots.First()) {
+	exclusive := q.is(starting) && len(r.model.adjustments) > 0 && q.category.exclusive()
+	if !exclusive && r.tooFew(q, slots.First()) {
 		return assignment{}, false
 	}
 	offers, all := r.offers(q, pe)
 	for n := atMost(min(most, all)); n > 0; {
 		a, ok := r.place(q, pe, n, offers)
 		if ok {
+			if exclusive {
+				r.loseShared(q, pe, n, a.grants)
+			}
 			return a, true
 		}
 		// The slots collected for a larger number are all that exist.
 		n = atMost(min(n-1, max(a.slots, a.most)))
+	}
+	if exclusive {
+		r.loseShared(q, pe, in.least, nil)
 	}
 	return assignment{}, false
 }

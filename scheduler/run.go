@@ -25,6 +25,7 @@ type run struct {
 	owners     map[string]int // tasks that started, by owner
 	reserved   int            // reservations that were made
 	shunned    []bool         // by host, see shun
+	lost       []HostID       // see loseShared
 	idle       bool           // no instance is left, and a job has this reason
 	finder     *Job           // that job
 	asked      query          // for the current task; stored here to avoid an allocation for each
@@ -297,6 +298,7 @@ func (r *run) begin(h *head, start Start) error {
 // if the task changes the resources of the whole cluster; instances there are dropped only because
 // of load values.
 func (r *run) refresh(grants []Grant) {
+	r.dropLost()
 	if r.globalLoadMoves() {
 		for h := range r.load {
 			r.dropUnusable(HostID(h))
