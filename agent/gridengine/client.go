@@ -1,6 +1,7 @@
 package gridengine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ func (s *session) client(conn *commlib.Conn) {
 			}
 			return
 		}
-		codec := s.codec()
+		codec := s.codecOfTask(m)
 		if tag, _ := codec.Tag(m.Tag); tag != message.TagJobExecution || conn.Peer.Component != commlib.ExecdHandle {
 			s.log.Debug("an unknown message", "tag", m.Tag, "from", conn.Peer.String())
 			continue
@@ -47,6 +48,29 @@ func (s *session) client(conn *commlib.Conn) {
 			return
 		}
 	}
+}
+
+// taskPatience is how long a request for a task waits until the release of sge_qmaster is known: for
+// all forms to be tried twice.
+const taskPatience = time.Minute
+
+// codecOfTask returns the codec of a request for a task. After the start of the agent the release of
+// sge_qmaster may be another than the expected one. A request that is not in the expected form then waits
+// until the release is known.
+func (s *session) codecOfTask(m *commlib.Message) *message.Codec {
+	codec := s.codec()
+	if tag, _ := codec.Tag(m.Tag); tag == message.TagJobExecution {
+		if _, err := codec.DecodeTaskRequest(m.Payload); err == nil {
+			return codec
+		}
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, taskPatience)
+	defer cancel()
+	select {
+	case <-s.identified:
+	case <-ctx.Done():
+	}
+	return s.codec()
 }
 
 // startTask starts a task of a parallel job, and returns its id.

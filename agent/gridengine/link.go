@@ -193,6 +193,7 @@ func (l *Link) Run(ctx context.Context, c agent.Commands) error {
 		retry: firstRetry,
 	}
 	s.current.Store(s.in(l.expected))
+	s.identified = make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { l.listener.Close() })
 	defer stop()
 	s.interval = s.loadInterval()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,9 @@ type recognition struct {
 	until     time.Time                     // when to give up with this connection
 	held      []*commlib.Message            // messages that arrived before the answer
 	abandoned map[uint32]bool               // first requests in other forms
+	// identified is closed when sge_qmaster has answered for the first time since the start.
+	identified     chan struct{}
+	identifiedOnce sync.Once
 }
 
 // firstPatience is the time limit for the first answer in each form in the first round. A busy
@@ -115,6 +119,7 @@ func (s *session) recognised(c *message.Codec) {
 	}
 	s.known = true
 	s.current.Store(c)
+	s.identifiedOnce.Do(func() { close(s.identified) })
 	for id, q := range s.pending { // the same in other forms, and earlier
 		delete(s.pending, id)
 		if q.codec != c {

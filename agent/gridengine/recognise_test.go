@@ -152,6 +152,33 @@ func TestConnectionOfAnotherRelease(t *testing.T) {
 	w.told("start 5")
 }
 
+// A task that is requested before the release is known starts when it is known: after a restart of the
+// agent, the jobs of the host continue to request tasks.
+func TestTaskBeforeRelease(t *testing.T) {
+	for _, p := range message.Protocols {
+		t.Run(p.Name, func(t *testing.T) {
+			w := speaking(t, p)
+			conn, err := w.dial(commlib.Endpoint{Host: "localhost", Component: commlib.ExecdHandle})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Abort()
+			task := w.codec.EncodeTaskRequest(&message.TaskRequest{Job: 7, Task: 1, Owner: "alice", Cwd: "/", Submitted: cull.InSeconds(1)})
+			if _, err := conn.Send(p.Number(message.TagJobExecution), 0, task); err != nil {
+				t.Fatal(err)
+			}
+			w.register()
+			m, err := conn.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, err := w.codec.DecodeTaskID(m.Payload); err != nil || id != "1.localhost" {
+				t.Errorf("the task is %q, %v", id, err)
+			}
+		})
+	}
+}
+
 // TestTopologyReport: the agent reports the topology as a tree to masters whose scheduler chooses
 // processors, and as a string to all others.
 func TestTopologyReport(t *testing.T) {

@@ -69,11 +69,11 @@ func TestOpenClusterScheduler(t *testing.T) {
 		c.run("the record of a deleted job says who did that", func(c *cell) {
 			job := c.sleeper("-q", here)
 			c.alice("qdel", strconv.Itoa(job))
-			c.want(c.ended(job, 0, 1)[0], map[string]string{"deleted_by": "alice@" + c.Host, "exit_status": "137"})
+			c.want(c.ended(job, 0, 1)[0], map[string]string{"deleted_by": by(series, "alice@"+c.Host), "exit_status": "137"})
 		})
 		c.run("the record of a job beyond its limit says that the daemon ended it", func(c *cell) {
 			job := c.qsub("-q", here, "-l", "h_rt=2", "-b", "y", "-o", "/dev/null", "-j", "y", "/bin/sleep", "1000")
-			c.want(c.ended(job, 0, 1)[0], map[string]string{"deleted_by": "execd@" + c.Host, "exit_status": "137"})
+			c.want(c.ended(job, 0, 1)[0], map[string]string{"deleted_by": by(series, "execd@"+c.Host), "exit_status": "137"})
 		})
 		c.run("running usage is shown", func(c *cell) {
 			job := c.qsub("-q", here, "-o", "/dev/null", "-j", "y",
@@ -113,6 +113,14 @@ fi
 		}
 	})
 	c.nothingLeft()
+}
+
+// by returns the value deleted_by of a record, which 9.0 does not have.
+func by(series, who string) string {
+	if series == "9.0" {
+		return ""
+	}
+	return who
 }
 
 // bindings tests jobs for which the scheduler of 9.1 has chosen processors.
