@@ -121,6 +121,10 @@ func TestFront(t *testing.T) {
 	if got := status(t, launcher, "Uid"); got != same("0") {
 		t.Errorf("the launcher has Uid %s", got)
 	}
+	if r := m.root("../execd", "doctor"); !strings.Contains(r.stdout, fmt.Sprintf("front: process %d runs as %s, without capabilities, cannot gain rights (NoNewPrivs), system calls filtered (seccomp)\n", front, frontUser)) ||
+		!strings.Contains(r.stdout, fmt.Sprintf("launcher: process %d runs as root, with capabilities", launcher)) {
+		t.Errorf("the doctor says\n%s%s", r.stdout, r.stderr)
+	}
 	m.refusedNothing()
 	m.until("the job's directory is gone", func() bool {
 		left, err := os.ReadDir(filepath.Join(m.dir, "spool", "active_jobs"))

@@ -11,6 +11,7 @@ import (
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/host/procedures"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/qconf"
@@ -65,6 +66,7 @@ func Run(args []string, stdout io.Writer) (int, error) {
 		untrusted = append(untrusted, p.String())
 	}
 	h.Untrusted = untrusted
+	h.Processes = findProcesses(paths.Sockets(os.Geteuid() == 0), userdb.System())
 	h.readProcedures(paths.Procedures)
 	r := New(h)
 	text := []byte(r.Text())

@@ -52,6 +52,9 @@ func hosts() map[string]*Host {
 	return map[string]*Host{
 		"root with systemd": with(func(h *Host) {
 			h.Swap = true
+			h.Processes = []Process{
+				{PID: 12, Role: roleFront, User: "execd", NoNewPrivs: true, Seccomp: true}, {PID: 11, Role: roleLauncher, User: "root", Capabilities: true},
+			}
 			h.Systemd = Systemd{Booted: true, Unified: true, Scope: "/system.slice/execd-jobs.scope"}
 			h.Cgroups = Cgroups{Version: cgroup.V2, Hierarchies: unified("/sys/fs/cgroup/system.slice/execd-jobs.scope", ""), Features: all(true, "")}
 		}),

@@ -30,6 +30,7 @@ type Host struct {
 	TopologyErr  string // why cores cannot be distinguished
 	GroupIDs     GroupIDs
 	GPUs         *gpu.Inventory
+	Processes    []Process // of the running daemon; none if there is none
 	// NoQuery is set if the host has NVIDIA GPUs and nvidia-smi is missing.
 	NoQuery bool
 	// Untrusted describes files that users other than root and the effective user can change, among

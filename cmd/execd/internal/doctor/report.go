@@ -173,6 +173,13 @@ func (r *Report) facts() []fact {
 		}
 		list = append(list, fact{name, gpuFact(&g)})
 	}
+	for i := range h.Processes {
+		name := "running daemon"
+		if i > 0 {
+			name = ""
+		}
+		list = append(list, fact{name, h.Processes[i].fact()})
+	}
 	var have, lack []string
 	for _, k := range r.kernelFeatures() {
 		if k.there {
@@ -278,12 +285,13 @@ func (r *Report) JSON() ([]byte, error) {
 		FreeGIDs     int             `json:"gid_range_free"`
 		Features     map[string]bool `json:"kernel_features"`
 		GPUs         []gpuJSON       `json:"gpus"`
+		Processes    []Process       `json:"processes"`
 		Checks       []Check         `json:"checks"`
 	}{
 		r.Status(), h.Kernel, h.UID, h.Capabilities,
 		cgroups{string(h.Cgroups.Version), h.Cgroups.Off, h.Cgroups.Hierarchies, features},
 		systemd{h.Systemd.Booted, h.Systemd.Unified, h.Systemd.Scope, h.Systemd.Err, h.Systemd.Controllers},
-		h.GroupIDs.Range, h.GroupIDs.Free, kernel, gpusJSON(h.GPUs), r.Checks,
+		h.GroupIDs.Range, h.GroupIDs.Free, kernel, gpusJSON(h.GPUs), append([]Process{}, h.Processes...), r.Checks,
 	})
 }
 
