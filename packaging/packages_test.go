@@ -75,6 +75,7 @@ func expected(t *testing.T, own []string) []string {
 		"-rw-r--r-- /usr/lib/systemd/system/execd-standalone.service",
 		"-rw-r--r-- /usr/lib/systemd/system/execd.service",
 		"-rw-r--r-- /usr/lib/systemd/user/execd.service",
+		"-rw-r--r-- /usr/lib/sysusers.d/execd.conf",
 		"-rw-r--r-- /usr/share/bash-completion/completions/execd",
 		"drwxr-xr-x /usr/share/doc/execd",
 		"drwxr-xr-x /usr/share/doc/execd/docs",
@@ -231,6 +232,11 @@ func TestInstall(t *testing.T) {
 	if strings.Contains(string(out), "sge_shepherd-go") {
 		t.Errorf("%s (%v)", out, err)
 	}
+	if _, err := exec.LookPath("systemd-sysusers"); err == nil {
+		if users, err := os.ReadFile(root + "/etc/passwd"); err != nil || !strings.HasPrefix(string(users), "execd:") && !strings.Contains(string(users), "\nexecd:") {
+			t.Errorf("there is no user execd: %q (%v)", users, err)
+		}
+	}
 	const setting = "EXECD_OPTS=mine\n"
 	if err := os.WriteFile(root+"/etc/default/execd", []byte(setting), 0o644); err != nil {
 		t.Fatal(err)
@@ -371,6 +377,10 @@ func TestRpmScripts(t *testing.T) {
 	if err := os.WriteFile(dir+"/systemctl", []byte("#!/bin/sh\necho \"$*\" >>"+dir+"/said\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	// Without this the script would make the user on this host.
+	if err := os.WriteFile(dir+"/systemd-sysusers", []byte("#!/bin/sh\necho \"$*\" >>"+dir+"/users\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for what, c := range map[string]struct {
 		script, count string
 		want          string
@@ -400,7 +410,11 @@ func TestRpmScripts(t *testing.T) {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) || string(said) != want {
 				t.Errorf("%s, with systemd %v: systemctl was told %q, expected %q (%v)", what, there, said, want, err)
 			}
-			_ = os.Remove(dir + "/said")
+			users, _ := os.ReadFile(dir + "/users")
+			if made := string(users) == "execd.conf\n"; made != (c.script == "POSTIN") {
+				t.Errorf("%s, with systemd %v: systemd-sysusers was told %q", what, there, users)
+			}
+			_, _ = os.Remove(dir+"/said"), os.Remove(dir+"/users")
 		}
 	}
 }
