@@ -2,7 +2,6 @@ package cell
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/execd-project/execd/submit"
 )
@@ -60,20 +59,18 @@ func (c *Cell) mayAlter(r *submit.Alteration, a *Answer) bool {
 	if conf.JSVURL == "" {
 		return true
 	}
-	why := "No job modification allowed due to jsv_allowed_mod configuration"
+	var parameters []string // none if nothing may be altered
 	if len(conf.JSVAllowedMod) > 0 {
-		list := unallowed(r, conf.JSVAllowedMod)
-		if len(list) == 0 {
+		if parameters = unallowed(r, conf.JSVAllowedMod); len(parameters) == 0 {
 			return true
 		}
-		why = "rejected due to jsv_allowed_mod configuration which does not allow: " + strings.Join(list, ",")
 	}
 	n := len(r.Jobs)
 	if len(r.Users) > 0 {
 		n = 1
 	}
 	for range n {
-		a.deny("%s", why)
+		a.deny(Event{Kind: AlterationDisallowed, Names: parameters})
 	}
 	return false
 }

@@ -3,7 +3,6 @@ package cell
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/execd-project/execd/qconf"
@@ -22,12 +21,12 @@ func (c *Cell) Alter(now int64, by Caller, r *submit.Alteration) *Answer {
 	fields := requestFields(r.Request)
 	more := int64(len(encode(&requestRecord{Request: &fields})))
 	for _, t := range c.targets(by, forChange, r.Jobs, r.Users, a) {
-		if t.absent != "" {
-			a.deny("%s", t.absent)
+		if t.absent != nil {
+			a.deny(*t.absent)
 			continue
 		}
 		if !c.mayChange(by, t.job) {
-			a.deny("%s", notOwner(by, t.job).Error())
+			a.refuse(notOwner(by, t.job))
 			continue
 		}
 		c.alterJob(now, by, t, r, more, a)
@@ -49,7 +48,7 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 	local := time.Unix(now, 0).In(c.zone)
 	for _, option := range alterOrder(r) {
 		if err := c.alterOption(by, next, r, option, local, said); err != nil {
-			a.deny("%s", err.Error())
+			a.refuse(err)
 			return
 		}
 	}
@@ -57,13 +56,13 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 	if by.Confirms != nil {
 		var err error
 		if submission, err = by.Confirms(j, &request); err != nil {
-			a.deny("%s", err.Error())
+			a.refuse(err)
 			return
 		}
 	}
 	verdict := &Answer{}
 	if r.Has("-w") && !c.validateAltered(now, j, r.Request.Validation, verdict) {
-		a.Lines = append(a.Lines, verdict.Lines...)
+		a.Events = append(a.Events, verdict.Events...)
 		return
 	}
 	var err error
@@ -80,7 +79,7 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 		err = c.admitAltered(j, next, more)
 	}
 	if err != nil {
-		a.deny("%s", err.Error())
+		a.refuse(err)
 		return
 	}
 	version := j.Version
@@ -93,7 +92,7 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 	if slices.ContainsFunc(r.Options, isVersioned) {
 		j.Version = version + 1
 	}
-	a.Lines = append(append(a.Lines, said.Lines...), verdict.Lines...)
+	a.Events = append(append(a.Events, said.Events...), verdict.Events...)
 }
 
 // alterOrder returns the options in the order in which the answer reports the changes.
@@ -161,14 +160,14 @@ func (c *Cell) checkConsumables(j, next *Job) error {
 	for _, s := range after {
 		switch i := find(before, s.Name); {
 		case i < 0:
-			return denied("denied: resource request on consumable %q of running job was not contained in former resource request", s.Name)
+			return denied(Event{Kind: ConsumableAdded, Name: s.Name})
 		case before[i].Value != s.Value:
-			return denied("denied: can't change consumable resource request %q of running job", s.Name)
+			return denied(Event{Kind: ConsumableChanged, Name: s.Name})
 		}
 	}
 	for _, s := range before {
 		if find(after, s.Name) < 0 {
-			return denied("denied: former resource request on consumable %q of running job missing in new resource request", s.Name)
+			return denied(Event{Kind: ConsumableRemoved, Name: s.Name})
 		}
 	}
 	return nil
@@ -258,51 +257,50 @@ func (c *Cell) alterOption(by Caller, j *Job, r *submit.Alteration, option strin
 		return c.alterRequest(by, j, &r.Request, option, a)
 	}
 	from, to := &r.Request, j.asked
-	modified := func(what string) { a.say("modified %s of job %d", what, j.ID()) }
 	switch option {
 	case "-N":
-		if from.Name != "" {
-			to.Name = from.Name
-			modified("job name")
+		if from.Name == "" {
+			return nil
 		}
+		to.Name = from.Name
 	case "-R":
 		to.Reserve = from.Reserve
-		modified("reservation behaviour")
 	case "-tc":
 		if to.Array == nil {
-			return denied("invalid option argument \"task concurrency\"")
+			return denied(Event{Kind: NotAnArray})
 		}
 		to.TaskLimit = from.TaskLimit
-		modified("task concurrency")
 	case "-ac", "-dc", "-sc":
 		to.Context = r.ChangeContext(to.Context)
-		modified("context")
 	default:
-		modified(alterRun(option, from, to))
+		alterRun(option, from, to)
 	}
+	a.say(altered(j, option))
 	return nil
 }
 
 // alterRank applies an option that changes the job's rank in the dispatch order.
 func (c *Cell) alterRank(by Caller, j *Job, r *submit.Alteration, option string, a *Answer) error {
-	from, to, id := &r.Request, j.asked, j.ID()
+	from, to := &r.Request, j.asked
+	set := Event{Kind: ValueSet, User: by.User, Host: by.Host, Job: j.ID(), Option: option}
 	switch option {
 	case "-p":
 		if from.Priority > j.sched.Priority && !c.isOperator(by.User) {
-			return denied("denied: %q must be operator to increase job priority", by.User)
+			return denied(Event{Kind: OptionNeedsOperator, User: by.User, Option: option})
 		}
 		to.Priority, j.sched.Priority = from.Priority, from.Priority
-		a.say("%s@%s sets scheduling priority of job %d to %d", by.User, by.Host, id, from.Priority)
+		set.Number = int64(from.Priority)
 	case "-ot":
 		if !c.isOperator(by.User) {
-			return denied("denied: %q must be operator to change amount of override tickets", by.User)
+			return denied(Event{Kind: OptionNeedsOperator, User: by.User, Option: option})
 		}
 		j.sched.Override = float64(r.Override)
-		a.say("%s@%s sets override tickets of job %d to %d", by.User, by.Host, id, r.Override)
+		set.Number = int64(r.Override)
 	case "-js":
 		to.JobShare = from.JobShare
-		a.say("%s@%s sets job share of job %d to %d", by.User, by.Host, id, from.JobShare)
+		set.Number = int64(from.JobShare)
 	}
+	a.say(set)
 	return nil
 }
 
@@ -310,21 +308,25 @@ func (c *Cell) alterRank(by Caller, j *Job, r *submit.Alteration, option string,
 func (c *Cell) alterTime(by Caller, j *Job, from *submit.Request, option string, now time.Time, a *Answer) error {
 	if option == "-a" {
 		j.asked.Start, j.Start = from.Start, from.Start.Time(now).Unix()
-		a.say("modified start time of job %d", j.ID())
+		a.say(altered(j, option))
 		return nil
 	}
 	if err := c.mayHaveDeadline(by); err != nil {
 		return err
 	}
 	j.asked.Deadline, j.sched.Deadline = from.Deadline, from.Deadline.Time(now).Unix()
-	a.say("modified deadline initiation of job %d", j.ID())
+	a.say(altered(j, option))
 	return nil
 }
 
 // alterRequest applies an option that restricts where a job may run, see isRequest.
 func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option string, a *Answer) error {
-	to, id := j.asked, j.ID()
-	modified := func(what string) { a.say("modified %s of job %d", what, id) }
+	to := j.asked
+	modified := func(soft bool) {
+		e := altered(j, option)
+		e.Soft = soft
+		a.say(e)
+	}
 	switch option {
 	case "-l":
 		asked, err := c.peOfSlots(from)
@@ -333,59 +335,68 @@ func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option stri
 		}
 		alterResources(c.inSeconds(asked), to, modified)
 		if asked.PE != from.PE {
-			return alterSlots(asked.PE, to, modified)
+			return alterSlots(asked.PE, j, a)
 		}
 	case "-q":
 		alterQueues(from, to, modified)
 	case "-masterq":
 		to.MasterQueues = from.MasterQueues
-		modified("master hard queue list")
+		a.say(altered(j, option))
 	case "-pe":
 		if e := c.peExists(from.PE.Name); !e {
-			return denied("denied: parallel environment %q does not exist", from.PE.Name)
+			return denied(Event{Kind: NoSuchPE, Name: from.PE.Name})
 		}
-		to.PE = from.PE
-		modified("parallel environment")
-		modified("slot range")
+		alterPE(from.PE, j, a)
 	case "-P":
 		if to.Project != "" || from.Project != "" {
-			modified("project")
+			a.say(altered(j, option))
 		}
 		to.Project = from.Project
 	case "-ar":
 		to.Reservation = from.Reservation
-		a.say("%s@%s sets job advance reservation of job %d to %d", by.User, by.Host, id, from.Reservation)
+		a.say(Event{Kind: ValueSet, User: by.User, Host: by.Host, Job: j.ID(), Option: option, Number: int64(from.Reservation)})
 	case "-ckpt":
 		if _, err := c.cluster.Checkpoint(from.Checkpoint); err != nil && from.Checkpoint != "" {
-			return &DeniedError{Text: "denied: checkpointing environment \"" + from.Checkpoint + "\" does not exist", Err: err}
+			return denied(Event{Kind: NoSuchCheckpoint, Name: from.Checkpoint, Subject: AlteredJob, Err: err})
 		}
-		modified(alterRun(option, from, to))
+		fallthrough
 	default:
-		modified(alterRun(option, from, to))
+		alterRun(option, from, to)
+		a.say(altered(j, option))
 	}
 	return nil
 }
 
 // alterSlots changes the number of slots of a job whose parallel environment is that of SLOTS_PE,
 // or that has none.
-func alterSlots(pe *submit.ParallelRequest, to *submit.Request, modified func(string)) error {
-	if to.PE != nil && to.PE.Name != pe.Name {
-		return denied("denied: -l slots means the parallel environment %q, and the job has %q: use -pe", pe.Name, to.PE.Name)
+func alterSlots(pe *submit.ParallelRequest, j *Job, a *Answer) error {
+	if has := j.asked.PE; has != nil && has.Name != pe.Name {
+		return denied(Event{Kind: OtherPE, Names: []string{pe.Name, has.Name}})
 	}
-	to.PE = pe
-	modified("parallel environment")
-	modified("slot range")
+	alterPE(pe, j, a)
 	return nil
+}
+
+// alterPE changes the parallel environment and the slots of a job.
+func alterPE(pe *submit.ParallelRequest, j *Job, a *Answer) {
+	j.asked.PE = pe
+	a.say(altered(j, "-pe"))
+	a.say(Event{Kind: SlotRangeAltered, Job: j.ID()})
+}
+
+// altered returns the event of a job of which an option was altered.
+func altered(j *Job, option string) Event {
+	return Event{Kind: JobAltered, Job: j.ID(), Option: option}
 }
 
 func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a *Answer) error {
 	jobs, tasks := j.asked.PrecedingJobs, j.asked.PrecedingTasks
 	next := j.predecessors
-	said := func(list string, references []string) {
-		blocking, exited := c.dependencyTexts(j, references)
-		a.say("modified %s of job %d", list, j.ID())
-		a.say("   blocking jobs: %s", blocking)
-		a.say("   exited jobs:   %s", exited)
+	say := func(references []string) {
+		blocking, exited := c.existing(j, references)
+		a.say(altered(j, option))
+		a.say(Event{Kind: BlockingJobs, Names: blocking})
+		a.say(Event{Kind: ExitedJobs, Names: exited})
 	}
 	if option == "-hold_jid" {
 		if err := c.resolveDependencies(j, from.PrecedingJobs, nil); err != nil {
@@ -393,22 +404,22 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a 
 		}
 		jobs, next.jobs = from.PrecedingJobs, j.predecessors.jobs
 		if slices.Contains(jobs, itoa(j.ID())) {
-			return denied("denied: job \"%d\" may not be its own jobnet predecessor", j.ID())
+			return denied(Event{Kind: OwnPredecessor, Name: itoa(j.ID())})
 		}
-		said("job id hold list", jobs)
+		say(jobs)
 	} else {
 		if !j.IsArray() {
-			return denied("Can only specify \"-hold_jid_ad\" option with an array job (using \"-t\" option)")
+			return denied(Event{Kind: ArrayHoldOfSingle})
 		}
 		if err := c.resolveDependencies(j, nil, from.PrecedingTasks); err != nil {
 			return err
 		}
 		tasks, next.tasks = from.PrecedingTasks, j.predecessors.tasks
-		said("job id hold array list", tasks)
+		say(tasks)
 	}
 	for _, id := range slices.Concat(next.jobs, next.tasks) {
 		if c.waitsForItself(j.ID(), []uint32{id}) {
-			return denied("job %d dependency change would generate a dependency cycle with job %d", j.ID(), id)
+			return denied(Event{Kind: DependencyCycle, Job: j.ID(), Number: int64(id)})
 		}
 	}
 	j.predecessors = next
@@ -433,10 +444,9 @@ func (c *Cell) waitsForItself(id uint32, predecessors []uint32) bool {
 	return false
 }
 
-// dependencyTexts returns the existing jobs of -hold_jid, and the numbers of those that do not
-// exist.
-func (c *Cell) dependencyTexts(j *Job, references []string) (blocking, exited string) {
-	var there, gone []string
+// existing returns the numbers of the existing jobs of -hold_jid, and the numbers in the list that
+// no job has.
+func (c *Cell) existing(j *Job, references []string) (there, gone []string) {
 	for _, ref := range references {
 		found := c.matchPredecessors(ref, j.Owner())
 		if _, numbered := jobNumber(ref); numbered && len(found) == 0 {
@@ -448,7 +458,7 @@ func (c *Cell) dependencyTexts(j *Job, references []string) (blocking, exited st
 			}
 		}
 	}
-	return cmp.Or(strings.Join(there, ","), "NONE"), cmp.Or(strings.Join(gone, ","), "NONE")
+	return there, gone
 }
 
 func (c *Cell) peExists(pattern string) bool {
@@ -456,11 +466,12 @@ func (c *Cell) peExists(pattern string) bool {
 	return err == nil && slices.ContainsFunc(c.cluster.PENames(), e.Match)
 }
 
-// alterResources replaces the hard and the soft requests, each only if there are new ones.
-func alterResources(from, to *submit.Request, modified func(string)) {
+// alterResources replaces the hard and the soft requests, each only if there are new ones. It calls
+// modified for each list that it replaces.
+func alterResources(from, to *submit.Request, modified func(soft bool)) {
 	if len(from.Resources) == 0 { // -l ''
 		to.Resources = slices.DeleteFunc(slices.Clone(to.Resources), func(r submit.ResourceRequest) bool { return !r.Soft })
-		modified(hardness(false) + " resource list")
+		modified(false)
 	}
 	for _, soft := range []bool{false, true} {
 		is := func(r submit.ResourceRequest) bool { return r.Soft == soft }
@@ -473,12 +484,12 @@ func alterResources(from, to *submit.Request, modified func(string)) {
 				to.Resources = append(to.Resources, r)
 			}
 		}
-		modified(hardness(soft) + " resource list")
+		modified(soft)
 	}
 }
 
 // alterQueues does the same for -q.
-func alterQueues(from, to *submit.Request, modified func(string)) {
+func alterQueues(from, to *submit.Request, modified func(soft bool)) {
 	for _, soft := range []bool{false, true} {
 		is := func(q submit.QueueRequest) bool { return q.Soft == soft }
 		if !slices.ContainsFunc(from.Queues, is) {
@@ -490,66 +501,42 @@ func alterQueues(from, to *submit.Request, modified func(string)) {
 				to.Queues = append(to.Queues, q)
 			}
 		}
-		modified(hardness(soft) + " queue list")
+		modified(soft)
 	}
 }
 
-func hardness(soft bool) string {
-	if soft {
-		return "soft"
-	}
-	return "hard"
-}
-
-// alterRun applies an option that concerns only the run of a job. It returns the original's name of
-// the change.
-func alterRun(option string, from, to *submit.Request) string {
+// alterRun applies an option that concerns only the run of a job.
+func alterRun(option string, from, to *submit.Request) {
 	switch option {
 	case "-A":
 		to.Account = from.Account
-		return "account"
 	case "-binding":
 		to.Binding = from.Binding
-		return "binding"
 	case "-c":
 		to.CheckpointWhen, to.CheckpointInterval = from.CheckpointWhen, from.CheckpointInterval
-		return "checkpoint attributes"
 	case "-ckpt":
 		to.Checkpoint = from.Checkpoint
-		return "checkpointing environment"
 	case "-cwd", "-wd":
 		to.WorkingDir = from.WorkingDir
-		return "working directory"
 	case "-e":
 		to.Error = from.Error
-		return "stderr path list"
 	case "-i":
 		to.Input = from.Input
-		return "stdin path list"
 	case "-o":
 		to.Output = from.Output
-		return "stdout path list"
 	case "-j":
 		to.Join = from.Join
-		return "output merge behaviour"
 	case "-m":
 		to.MailOptions = from.MailOptions
-		return "mail options"
 	case "-M":
 		to.Mail = from.Mail
-		return "mail list"
 	case "-notify":
 		to.Notify = from.Notify
-		return "notify behaviour"
 	case "-r":
 		to.Rerun = from.Rerun
-		return "restart behaviour"
 	case "-S":
 		to.Shell = from.Shell
-		return "shell list"
 	case "-v", "-V":
 		to.Env = from.Env
-		return "environment"
 	}
-	return strings.TrimPrefix(option, "-")
 }

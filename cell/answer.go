@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -31,63 +30,50 @@ type Origin struct {
 	Environment []string // the variables from which submit.SubmitEnvironment makes SGE_O_ variables
 }
 
-// Answer is the output of a command and its consequences.
+// Answer is the result of a command and its consequences.
 type Answer struct {
 	// ID is the number of the new job or advance reservation.
-	ID    uint32
-	Lines []Line
+	ID uint32
+	// Events are the results, in the order in which Grid Engine prints them.
+	Events []Event
 	// Actions are the actions for the execution side, in order.
 	Actions []Action
 }
 
-// Line is a line of output.
-type Line struct {
-	Text string
-	// Denied is set if the command refused the object of the line.
-	Denied bool
+// say adds an event.
+func (a *Answer) say(e Event) { a.Events = append(a.Events, e) }
+
+// deny adds an event about an object that the command refuses.
+func (a *Answer) deny(e Event) {
+	e.Denied = true
+	a.say(e)
 }
 
-func (a *Answer) say(format string, args ...any) {
-	a.Lines = append(a.Lines, Line{Text: printer.Message(format, args...)})
-}
-
-func (a *Answer) deny(format string, args ...any) {
-	a.Lines = append(a.Lines, Line{Text: printer.Message(format, args...), Denied: true})
-}
+// refuse adds the event of an error.
+func (a *Answer) refuse(err error) { a.deny(eventOf(err)) }
 
 // Denied reports whether the command refused any part of the request.
 func (a *Answer) Denied() bool {
-	for _, l := range a.Lines {
-		if l.Denied {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Events, func(e Event) bool { return e.Denied })
 }
 
 // DeniedError is the refusal of a whole command: nothing has changed.
 type DeniedError struct {
-	Text string
-	// Report holds lines to print before Text, as for -w v.
-	Report []string
-	Err    error // the cause, if there is one
+	// Event is the reason.
+	Event Event
+	// Report holds the events that Grid Engine prints before the reason, as for -w v.
+	Report []Event
 }
 
-// Error returns the text of the refusal, without the command's prefix.
-func (e *DeniedError) Error() string { return e.Text }
+// Error describes the reason for logs.
+func (e *DeniedError) Error() string { return e.Event.String() }
 
-// Unwrap returns the cause.
-func (e *DeniedError) Unwrap() error { return e.Err }
+// Unwrap returns the cause that another package has found; nil if there is none.
+func (e *DeniedError) Unwrap() error { return e.Event.Err }
 
-// Output returns the refusal as qsub prints it.
-func (e *DeniedError) Output() []string {
-	lines := append(append([]string(nil), e.Report...), e.Text)
-	lines[0] = "Unable to run job: " + lines[0]
-	return append(lines, "Exiting.")
-}
-
-func denied(format string, args ...any) *DeniedError {
-	return &DeniedError{Text: printer.Message(format, args...)}
+func denied(e Event) *DeniedError {
+	e.Denied = true
+	return &DeniedError{Event: e}
 }
 
 // ActionKind is the kind of an action of an execution host.

@@ -105,9 +105,9 @@ func (cal *calendarState) closes(from, until int64, zone *time.Location) bool {
 	return false
 }
 
-// closedFor returns the first lines of qrsub(1)'s answer: queue instances that the reservation
+// closedFor returns the first events of qrsub(1)'s answer: queue instances that the reservation
 // could use but that a calendar closes during its time (tested).
-func (c *Cell) closedFor(category *scheduler.Category, r *Reservation) []string {
+func (c *Cell) closedFor(category *scheduler.Category, r *Reservation) []Event {
 	var closed []scheduler.InstanceID
 	for _, cal := range c.calendars {
 		if !cal.closes(r.Start, r.End, c.zone) {
@@ -120,11 +120,11 @@ func (c *Cell) closedFor(category *scheduler.Category, r *Reservation) []string 
 		}
 	}
 	slices.Sort(closed)
-	var texts []string
+	var events []Event
 	for _, id := range closed {
-		texts = append(texts, fmt.Sprintf("queue %q is calendar disabled in selected time frame", c.model.InstanceName(id)))
+		events = append(events, Event{Kind: QueueClosed, Name: c.model.InstanceName(id)})
 	}
-	return texts
+	return events
 }
 
 // tell gives a scheduler the state of the instances, and the time when they close.

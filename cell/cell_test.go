@@ -212,7 +212,7 @@ func TestNamesAreNoExpressions(t *testing.T) {
 		}
 		before := h.show()
 		for _, r := range []DeleteRequest{{Jobs: jobs(h, reference)}, {Jobs: jobs(h, reference), Users: []string{"a*"}}, {Users: []string{reference}}} {
-			if a := h.Delete(h.now, caller("alice"), r); len(a.Lines) != 1 || !a.Lines[0].Denied {
+			if a := h.Delete(h.now, caller("alice"), r); len(a.Events) != 1 || !a.Events[0].Denied {
 				t.Errorf("%s: %s", reference, a.text())
 			}
 		}

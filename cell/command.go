@@ -26,7 +26,7 @@ func (c *Cell) ModifyJobs(now int64, by Caller, op JobOperation, jobs []submit.J
 	for _, t := range c.targets(by, forQmod, jobs, nil, a) {
 		j := t.job
 		if !c.mayChange(by, j) {
-			a.deny("%s - you have no permission to modify job \"%d\"", by.User, j.ID())
+			a.deny(Event{Kind: MayNotModify, User: by.User, Job: j.ID()})
 			continue
 		}
 		waiting, tasks := j.selected(t.ranges)
@@ -34,11 +34,11 @@ func (c *Cell) ModifyJobs(now int64, by Caller, op JobOperation, jobs []submit.J
 			return x.run == nil && (op != ClearJobError || x.Error == "" && x.Restarts == 0)
 		})
 		if len(tasks) == 0 {
-			label := jobLabel(j)
+			e := Event{Kind: TaskPending, Job: j.ID()}
 			if t.ranges != nil || !j.IsArray() {
-				label = taskLabel(j, uint32(max(waiting.First(), 1)))
+				e.Task = uint32(max(waiting.First(), 1))
 			}
-			a.deny("Modify operation can not be applied on %s in pending/hold state", label)
+			a.deny(e)
 			continue
 		}
 		for _, x := range tasks {
@@ -49,40 +49,35 @@ func (c *Cell) ModifyJobs(now int64, by Caller, op JobOperation, jobs []submit.J
 }
 
 func (c *Cell) modifyTask(by Caller, op JobOperation, t *Task, force bool, a *Answer) {
-	label := t.label()
+	event := func(kind EventKind) Event {
+		return t.about(Event{Kind: kind, User: by.User, Host: by.Host, Force: force})
+	}
 	switch op {
 	case SuspendJob:
 		if t.byUser && !force {
-			a.deny("%s - %s is already suspended", by.User, label)
+			a.deny(event(AlreadySuspended))
 			return
 		}
 		t.byUser = true
 		c.touchTask(t)
 		c.resuspendOn(t)
-		if force {
-			a.say("%s - forced suspension of %s", by.User, label)
-		} else {
-			a.say("%s - suspended %s", by.User, label)
-		}
+		a.say(event(JobSuspended))
 	case UnsuspendJob:
 		switch {
 		case !t.byUser && force:
-			a.say("%s - forced enabling of %s", by.User, label)
+			a.say(event(EnablingForced))
 			return
 		case !t.byUser:
-			a.deny("%s - %s is already unsuspended", by.User, label)
+			a.deny(event(AlreadyUnsuspended))
 			return
-		case force:
-			a.say("%s@%s forced unsuspension of %s", by.User, by.Host, label)
-		default:
-			a.say("%s - unsuspended %s", by.User, label)
 		}
+		a.say(event(JobUnsuspended))
 		t.byUser = false
 		c.touchTask(t)
 		c.resuspendOn(t)
 	case ClearJobError:
 		if t.Error == "" {
-			a.deny("J%s is not in error state", label[1:])
+			a.deny(event(NotInErrorState))
 			return
 		}
 		t.Error = ""
@@ -92,7 +87,7 @@ func (c *Cell) modifyTask(by Caller, op JobOperation, t *Task, force bool, a *An
 		t.Refusals++
 		c.touchTask(t)
 		c.refresh(t.Job)
-		a.say("%s@%s cleared error state of %s", by.User, by.Host, label)
+		a.say(event(ErrorStateCleared))
 	case RescheduleJob:
 		c.rescheduleByHand(t, force, a)
 	}
@@ -107,16 +102,10 @@ func (c *Cell) resuspendOn(t *Task) {
 }
 
 func (c *Cell) rescheduleByHand(t *Task, force bool, a *Answer) {
-	label, host := t.label(), c.model.HostName(c.model.HostOf(master(t)))
-	switch {
-	case force:
-		a.say("Forced rescheduling of %s on host %s", label, host)
-	case c.rerunnable(t):
-		a.say("Pushed rescheduling of %s on host %s", label, host)
-	default:
-		// The original always names the queue "none" (tested).
-		a.deny("The %s is running in queue none where jobs are not rerunable.", label)
+	if !force && !c.rerunnable(t) {
+		a.deny(t.about(Event{Kind: NotRerunnable}))
 		return
 	}
+	a.say(t.about(Event{Kind: Rescheduled, Host: c.model.HostName(c.model.HostOf(master(t))), Force: force}))
 	c.reschedule(t, true)
 }

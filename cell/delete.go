@@ -2,9 +2,7 @@ package cell
 
 import (
 	"slices"
-	"strconv"
 
-	"github.com/execd-project/execd/scheduler/rangelist"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -21,20 +19,20 @@ func (c *Cell) Delete(now int64, by Caller, r DeleteRequest) *Answer {
 	c.tick(now)
 	a := &Answer{}
 	if slices.Contains(r.Users, "*") && !c.isOperator(by.User) {
-		a.deny("denied: %q must be manager to modify all jobs", by.User)
+		a.deny(Event{Kind: AllJobsNeedManager, User: by.User})
 		return c.done(a)
 	}
 	force := r.Force && (c.isOperator(by.User) || c.cluster.Global().QmasterParams.EnableForcedQdel)
 	for _, t := range c.targets(by, forDeletion, r.Jobs, r.Users, a) {
 		switch j := t.job; {
-		case t.absent != "":
-			a.deny("%s", t.absent)
+		case t.absent != nil:
+			a.deny(*t.absent)
 		case c.jobs[j.ID()] != j: // named twice
 			if _, numbered := jobNumber(t.job.Name()); !numbered {
-				a.deny("The job %s of user(s) %s does not exist", j.Name(), by.User)
+				a.deny(Event{Kind: NoSuchJobOfUsers, Name: j.Name(), Names: []string{by.User}})
 			}
 		case !c.mayChange(by, j):
-			a.deny("%s - you do not have the necessary privileges to delete the job \"%d\"", by.User, j.ID())
+			a.deny(Event{Kind: MayNotDelete, User: by.User, Job: j.ID()})
 		default:
 			c.deleteJob(now, by, t, force, a)
 		}
@@ -67,19 +65,18 @@ func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) 
 		killed = c.remove(now, j, append([]*Task{}, tasks...))
 	}
 	for _, k := range killed {
-		label := k.label()
 		if k.DeletedBy == "" {
 			k.DeletedBy = by.User + "@" + by.Host
 			c.touchTask(k)
 		}
 		if !force {
-			a.say("%s has registered the %s for deletion", by.User, label)
+			a.say(k.about(Event{Kind: DeletionRegistered, User: by.User}))
 			continue
 		}
 		c.stop(k)
 		c.drop(k)
 		c.taskEnded(j, int(k.Number))
-		a.say("%s forced the deletion of %s", by.User, label)
+		a.say(k.about(Event{Kind: DeletionForced, User: by.User}))
 	}
 	if force && c.jobs[j.ID()] == j && j.gone() {
 		c.leave(now, j)
@@ -87,11 +84,11 @@ func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) 
 	switch {
 	case rest.IsEmpty():
 	case t.ranges == nil || !j.IsArray():
-		a.say("%s has deleted %s", by.User, jobLabel(j))
+		a.say(Event{Kind: JobDeleted, User: by.User, Job: j.ID()})
 	case rest.Len() == 1:
-		a.say("%s has deleted %s", by.User, taskLabel(j, uint32(rest.First())))
+		a.say(Event{Kind: JobDeleted, User: by.User, Job: j.ID(), Task: uint32(rest.First())})
 	default:
-		a.say("%s has deleted job-array tasks %s of %s", by.User, rangesText(rest), jobLabel(j))
+		a.say(Event{Kind: TasksDeleted, User: by.User, Job: j.ID(), Tasks: rest})
 	}
 }
 
@@ -100,49 +97,11 @@ func (c *Cell) sayMissing(t target, a *Answer) {
 	for _, r := range t.ranges {
 		waiting, tasks := t.job.selected([]submit.Array{r})
 		if waiting.IsEmpty() && len(tasks) == 0 {
-			name, who := itoa(t.job.ID()), ""
+			e := Event{Kind: NoSuchTasks, Job: t.job.ID(), Array: &r}
 			if t.name != "" {
-				name, who = t.name, "user(s) "+t.job.Owner()
+				e.Job, e.Name, e.User = 0, t.name, t.job.Owner()
 			}
-			switch {
-			case r.Len() > 1 && who != "":
-				a.deny("job %q task id range %q comprises no tasks under %s", name, r.String(), who)
-			case r.Len() > 1:
-				a.deny("job %q task id range %q comprises no tasks", name, r.String())
-			case who != "":
-				a.deny("job %q task \"%d\" does not exist for %s", name, r.First, who)
-			default:
-				a.deny("job %q task \"%d\" does not exist", name, r.First)
-			}
+			a.deny(e)
 		}
 	}
-}
-
-// rangesText returns a list of tasks as commands print it: with the step of each range. Tasks at equal
-// distances are one range.
-func rangesText(l rangelist.List) string {
-	if all := slices.Collect(l.All()); len(all) > 2 {
-		step := all[1] - all[0]
-		even := true
-		for i, n := range all {
-			even = even && n == all[0]+i*step
-		}
-		if even {
-			return strconv.Itoa(all[0]) + "-" + strconv.Itoa(all[len(all)-1]) + ":" + strconv.Itoa(step)
-		}
-	}
-	text := ""
-	for r := range l.Ranges() {
-		if text != "" {
-			text += ","
-		}
-		text += strconv.Itoa(r.First)
-		switch n := (r.Last-r.First)/r.Step + 1; {
-		case n == 2:
-			text += "," + strconv.Itoa(r.Last)
-		case n > 2:
-			text += "-" + strconv.Itoa(r.Last) + ":" + strconv.Itoa(r.Step)
-		}
-	}
-	return text
 }

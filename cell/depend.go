@@ -24,20 +24,20 @@ func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 	}
 	for _, ref := range slices.Concat(jobs, tasks) {
 		if ref == itoa(j.ID()) {
-			return denied("denied: job %q may not be its own jobnet predecessor", ref)
+			return denied(Event{Kind: OwnPredecessor, Name: ref})
 		}
 	}
 	if len(tasks) > 0 && j.asked.Array == nil {
-		return denied("Can only specify \"-hold_jid_ad\" option with an array job (using \"-t\" option)")
+		return denied(Event{Kind: ArrayHoldOfSingle})
 	}
 	found := predecessors{jobs: c.resolve(j, jobs), tasks: c.resolve(j, tasks)}
 	for _, id := range found.tasks {
 		a, b := j.asked.Array, c.jobs[id].asked.Array
 		switch {
 		case a == nil || b == nil:
-			return denied("Can only specify \"-hold_jid_ad\" option with an array job (using \"-t\" option)")
+			return denied(Event{Kind: ArrayHoldOfSingle})
 		case a.First != b.First || a.Last != b.Last:
-			return denied("This array job must have the same range of sub-tasks as the dependent array job specified with -hold_jid_ad")
+			return denied(Event{Kind: ArrayHoldOfRange})
 		}
 	}
 	j.predecessors = found
@@ -172,9 +172,3 @@ func (c *Cell) untouched(j *Job, r rangelist.Range) bool {
 		return false
 	})
 }
-
-func taskLabel(j *Job, number uint32) string {
-	return "job-array task " + itoa(j.ID()) + "." + itoa(number)
-}
-
-func jobLabel(j *Job) string { return "job " + itoa(j.ID()) }

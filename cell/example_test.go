@@ -5,6 +5,7 @@ import (
 	"testing/fstest"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -34,11 +35,11 @@ func Example() {
 		}
 		answer, err := c.Submit(now, ada, request)
 		if err != nil {
-			fmt.Println(err) // such as "job rejected: ..."
+			fmt.Println(command.ErrorText(err)) // such as "job rejected: ..."
 			return
 		}
-		for _, line := range answer.Lines {
-			fmt.Println(line.Text)
+		for _, event := range answer.Events {
+			fmt.Println(command.EventText(event))
 		}
 	}
 

@@ -1,7 +1,9 @@
 package cell
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -229,12 +231,43 @@ func (h *harness) expect(want string) {
 	}
 }
 
-func (a *Answer) text() string {
+// eventText returns the text of an event. Package cell/command makes it, which imports this package.
+var eventText func(Event) string
+
+// UseText sets the function that makes the texts of events.
+func UseText(text func(Event) string) bool {
+	eventText = text
+	return true
+}
+
+func (a *Answer) text() string { return texts(a.Events, "\n") }
+
+func texts(events []Event, separator string) string {
 	var lines []string
-	for _, l := range a.Lines {
-		lines = append(lines, l.Text)
+	for _, e := range events {
+		lines = append(lines, eventText(e))
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, separator)
+}
+
+// refusalText returns the lines of a refusal.
+func refusalText(d *DeniedError) string {
+	return texts(append(slices.Clone(d.Report), d.Event), "\n")
+}
+
+// errorText returns the text of a refusal, and the text of any other error.
+func errorText(err error) string {
+	if d, ok := errors.AsType[*DeniedError](err); ok {
+		return eventText(d.Event)
+	}
+	return err.Error()
+}
+
+func (t *Task) label() string {
+	if t.Job.IsArray() {
+		return "job-array task " + itoa(t.Job.ID()) + "." + itoa(t.Number)
+	}
+	return "job " + itoa(t.Job.ID())
 }
 
 func (h *harness) said(a *Answer, want string) {

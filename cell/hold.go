@@ -12,8 +12,8 @@ func (c *Cell) Hold(now int64, by Caller, jobs []submit.JobRange, users []string
 		return c.done(a)
 	}
 	for _, t := range c.targets(by, forChange, jobs, users, a) {
-		if t.absent != "" {
-			a.deny("%s", t.absent)
+		if t.absent != nil {
+			a.deny(*t.absent)
 			continue
 		}
 		c.holdJob(by, t, change, a)
@@ -27,22 +27,21 @@ func (c *Cell) mayHold(by Caller, j *Job, change submit.HoldChange) error {
 	if !c.mayChange(by, j) {
 		return notOwner(by, j)
 	}
-	verb := "set"
-	if change.Clear != 0 {
-		verb = "remove"
-	}
+	e := Event{User: by.User, Remove: change.Clear != 0}
 	h := change.Set | change.Clear
 	switch {
 	case h&submit.HoldSystem != 0 && !c.isManager(by.User):
-		return denied("denied: %q must be manager to %s manager hold", by.User, verb)
+		e.Kind = HoldNeedsManager
+		return denied(e)
 	case h&submit.HoldOperator != 0 && !c.isOperator(by.User):
-		return denied("denied: %q must be operator to %s operator hold", by.User, verb)
+		e.Kind = HoldNeedsOperator
+		return denied(e)
 	}
 	return nil
 }
 
 func notOwner(by Caller, j *Job) error {
-	return denied("denied: %q must be at least owner of job %d to change job attributes", by.User, j.ID())
+	return denied(Event{Kind: MayNotAlter, User: by.User, Job: j.ID()})
 }
 
 func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer) {
@@ -58,19 +57,19 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 	}
 	// n removes all holds, including the manager's, whether they are set or not.
 	if change.Clear == submit.AllHolds && there != 0 && c.mayChange(by, j) && !c.isManager(by.User) {
-		a.deny("denied: %q must be manager to remove manager hold", by.User)
+		a.deny(Event{Kind: HoldNeedsManager, User: by.User, Remove: true})
 		return
 	}
 	change.Clear &= there
 	if err := c.mayHold(by, j, change); err != nil {
-		a.deny("%s", err.Error())
+		a.refuse(err)
 		return
 	}
 	next := j.Holds&^change.Clear | change.Set
 	alone := next != j.Holds && !waiting.IsEmpty() && waiting.Len() < j.Waiting.Len() // the tasks get their own holds
 	if alone {
-		if err := c.checkRoom("denied", "holding tasks by themselves", j.Owner(), ofRecords(taskRoom*int64(waiting.Len()))); err != nil {
-			a.deny("%s", err.Error())
+		if err := c.checkRoom(TaskHolds, j.Owner(), ofRecords(taskRoom*int64(waiting.Len()))); err != nil {
+			a.refuse(err)
 			return
 		}
 	}
@@ -78,11 +77,11 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 	version := j.Version + 1
 	modified := func(number uint32) {
 		j.Version = version
+		e := Event{Kind: HoldModified, Job: j.ID()}
 		if j.IsArray() {
-			a.say("modified hold of %s", taskLabel(j, number))
-		} else {
-			a.say("modified hold of %s", jobLabel(j))
+			e.Task = number
 		}
+		a.say(e)
 	}
 	if next != j.Holds && !waiting.IsEmpty() {
 		for n := range waiting.All() {

@@ -281,11 +281,3 @@ func (j *Job) selected(ranges []submit.Array) (waiting rangelist.List, tasks []*
 func contains(a submit.Array, n int) bool {
 	return a.First <= n && n <= a.Last && (n-a.First)%a.Step == 0
 }
-
-// label returns the name of a task or job in the messages of the original's commands.
-func (t *Task) label() string {
-	if t.Job.IsArray() {
-		return taskLabel(t.Job, t.Number)
-	}
-	return jobLabel(t.Job)
-}

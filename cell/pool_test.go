@@ -28,7 +28,7 @@ func TestNegativeMemory(t *testing.T) {
 	refused := func(what string, err error) {
 		t.Helper()
 		var d *DeniedError
-		if !errors.As(err, &d) || d.Text != want {
+		if !errors.As(err, &d) || eventText(d.Event) != want {
 			t.Errorf("%s: got %v, want %s", what, err, want)
 		}
 	}

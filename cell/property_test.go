@@ -170,7 +170,7 @@ func (h *harness) logRun(r *Run) {
 	}
 	h.logActions(r.Actions)
 	for _, i := range r.Immediate {
-		h.log = append(h.log, i.Texts...)
+		h.log = append(h.log, texts(i.Events, "\n"))
 	}
 	for _, err := range r.Problems {
 		h.log = append(h.log, err.Error())

@@ -28,7 +28,7 @@ func (c *Cell) ModifyQueues(now int64, by Caller, op QueueOperation, references 
 	for _, text := range references {
 		ids := c.matchInstances(text)
 		if len(ids) == 0 {
-			a.deny("invalid queue %q", text)
+			a.deny(Event{Kind: NoSuchQueue, Name: text})
 		}
 		for _, id := range ids {
 			c.modifyQueue(by, op, id, force, a)
@@ -79,25 +79,22 @@ func (c *Cell) mayModify(by Caller, op QueueOperation, id scheduler.InstanceID) 
 }
 
 // queueChange maps operations to changes of an instance's status.
-var queueChange = map[QueueOperation]struct {
-	set, clear scheduler.Status
-	word       string
-}{
-	DisableQueue:    {set: scheduler.DisabledByUser, word: "disabled"},
-	EnableQueue:     {clear: scheduler.DisabledByUser, word: "enabled"},
-	SuspendQueue:    {set: scheduler.SuspendedByUser, word: "suspended"},
-	UnsuspendQueue:  {clear: scheduler.SuspendedByUser, word: "unsuspended"},
-	ClearQueueError: {clear: scheduler.Failed, word: "no error"},
+var queueChange = map[QueueOperation]struct{ set, clear scheduler.Status }{
+	DisableQueue:    {set: scheduler.DisabledByUser},
+	EnableQueue:     {clear: scheduler.DisabledByUser},
+	SuspendQueue:    {set: scheduler.SuspendedByUser},
+	UnsuspendQueue:  {clear: scheduler.SuspendedByUser},
+	ClearQueueError: {clear: scheduler.Failed},
 }
 
 func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID, force bool, a *Answer) {
 	name := c.model.InstanceName(id)
 	if !c.mayModify(by, op, id) {
-		what := "modify queue"
+		kind := MayNotModifyQueue
 		if op == RescheduleQueue && c.mayModify(by, DisableQueue, id) {
-			what = "reschedule jobs of queue instance"
+			kind = MayNotReschedule
 		}
-		a.deny("%s - you have no permission to %s %q", by.User, what, name)
+		a.deny(Event{Kind: kind, User: by.User, Name: name})
 		return
 	}
 	if op == RescheduleQueue {
@@ -110,7 +107,7 @@ func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID
 	before := c.state.Status(id)
 	after := before&^change.clear | change.set
 	if after == before && !force {
-		a.deny("Queue instance %q is already in the specified state: %s", name, change.word)
+		a.deny(Event{Kind: QueueUnchanged, Name: name, Operation: op})
 		return
 	}
 	if (change.set|change.clear)&scheduler.SuspendedByUser != 0 && before&scheduler.SuspendedByCalendar != 0 && !force {
@@ -122,9 +119,5 @@ func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID
 		after |= failedBy(c.ErrorsOf(id))
 	}
 	c.setStatus(id, after)
-	how := "changed state"
-	if force {
-		how = "forced state change"
-	}
-	a.say("%s@%s %s of %q (%s)", by.User, by.Host, how, name, change.word)
+	a.say(Event{Kind: QueueChanged, User: by.User, Host: by.Host, Name: name, Operation: op, Force: force})
 }

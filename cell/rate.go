@@ -52,9 +52,9 @@ func (c *Cell) admitRate(now int64, user string) error {
 	}
 	limit := c.cluster.Global().QmasterParams.MaxUSubmissions
 	wait := int64((missing + time.Second - 1) / time.Second)
-	at := time.Unix(now+wait, 0).In(c.zone).Format("15:04:05")
-	return denied("%s: only %d jobs are allowed per user and %s (max_u_submissions): try again in %s, at %s",
-		jobRejected, limit.Most, secondsText(int64(limit.Per/time.Second)), secondsText(wait), at)
+	return denied(Event{Kind: TooManySubmissions, Limit: int64(limit.Most), Rate: Rate{
+		Period: limit.Per, Wait: time.Duration(wait) * time.Second, Until: time.Unix(now+wait, 0).In(c.zone),
+	}})
 }
 
 // countSubmission records a submission of a user.
@@ -73,11 +73,4 @@ func (c *Cell) countSubmission(now int64, user string) {
 		}
 	}
 	c.buckets[user] = b
-}
-
-func secondsText(n int64) string {
-	if n == 1 {
-		return "1 second"
-	}
-	return itoa(n) + " seconds"
 }

@@ -15,7 +15,7 @@ func (h *harness) submits(user, line, refusal string) {
 	switch {
 	case refusal == "" && err != nil:
 		h.t.Errorf("%s cannot submit %q: %v", user, line, err)
-	case refusal != "" && (!errors.As(err, &refused) || refused.Text != refusal):
+	case refusal != "" && (!errors.As(err, &refused) || eventText(refused.Event) != refusal):
 		h.t.Errorf("%s submits %q: %v, want %q", user, line, err, refusal)
 	}
 }

@@ -61,7 +61,7 @@ func (r *Reservation) times(now int64, zone *time.Location) error {
 	duration := int64(q.Duration.Seconds())
 	switch {
 	case q.End.IsZero() && duration == 0:
-		return denied("missing value for \"end time or duration\" in advance reservation request")
+		return denied(Event{Kind: NoDuration})
 	case q.End.IsZero():
 		r.End = r.Start + duration
 	default:
@@ -72,11 +72,11 @@ func (r *Reservation) times(now int64, zone *time.Location) error {
 	}
 	switch {
 	case duration > 0 && r.End-r.Start != duration:
-		return denied("difference between end and start time does not correspond to duration")
+		return denied(Event{Kind: DurationDiffers})
 	case r.End <= r.Start:
-		return denied("start time is later than end time")
+		return denied(Event{Kind: EndBeforeStart})
 	case r.Start < now:
-		return denied("start time is in the past")
+		return denied(Event{Kind: StartInPast})
 	}
 	return nil
 }

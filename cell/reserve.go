@@ -1,8 +1,6 @@
 package cell
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,10 +17,10 @@ func (c *Cell) Reservations() []*Reservation { return slices.Clone(c.reservation
 func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, error) {
 	c.tick(now)
 	if set, err := c.cluster.UserSet(qconf.ARUsers); !c.isManager(by.User) && (err != nil || !set.Contains(by.User, by.Group)) {
-		return nil, denied("denied: %q must be manager or in userset %q", by.User, qconf.ARUsers)
+		return nil, denied(Event{Kind: NotReservationUser, User: by.User})
 	}
 	if limit := c.cluster.Global().MaxAdvanceReservations; limit > 0 && len(c.reservations.list) >= limit {
-		return nil, denied("denied: only %d advance reservations are allowed per cluster (current count: %d)", limit, len(c.reservations.list))
+		return nil, denied(Event{Kind: TooManyReservations, Limit: int64(limit), Used: int64(len(c.reservations.list))})
 	}
 	x := &Reservation{Request: r, Owner: by.User, Group: by.Group, Submitted: now}
 	if err := x.times(now, c.zone); err != nil {
@@ -31,7 +29,7 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	for _, u := range r.Users {
 		if name, isSet := strings.CutPrefix(strings.TrimPrefix(u, "!"), "@"); isSet {
 			if _, err := c.cluster.UserSet(name); err != nil {
-				return nil, &DeniedError{Text: "Userset \"" + name + "\" does not exist", Err: err}
+				return nil, denied(Event{Kind: NoSuchUserSet, Name: name, Err: err})
 			}
 		}
 	}
@@ -40,11 +38,7 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	}
 	category, err := c.model.Category(requestsOf(by, r))
 	if err != nil {
-		err := requestDenied(err)
-		if d, ok := errors.AsType[*DeniedError](err); ok && strings.HasPrefix(d.Text, `"job" denied`) {
-			d.Text = `"advance_reservation"` + strings.TrimPrefix(d.Text, `"job"`)
-		}
-		return nil, err
+		return nil, denied(Event{Kind: RequestRefused, Subject: NewReservation, Err: err})
 	}
 	x.ID = c.reservations.number()
 	c.touchCounters()
@@ -52,27 +46,20 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	pe, grants, ok := c.state.FindReservation(category, x.Start, x.End, now)
 	verify := r.Validation == submit.ValidateVerify
 	if !ok {
-		err := denied("advance_reservation: no suitable queues")
-		if verify {
-			err = denied("verification: no suitable queues")
-		}
+		err := denied(Event{Kind: NoSuitableQueues, Subject: NewReservation, Validation: r.Validation})
 		err.Report = closed
 		return nil, err
 	}
-	a := &Answer{}
-	for _, text := range closed {
-		a.say("%s", text)
-	}
+	a := &Answer{Events: closed}
 	if verify {
-		text := "verification: found suitable queue(s)"
+		found := Event{Kind: QueuesFound}
 		if category.Parallel() {
-			slots := 0
+			found.Kind = SlotsFound
 			for _, g := range grants {
-				slots += g.Slots
+				found.Number += int64(g.Slots)
 			}
-			text = fmt.Sprintf("verification: found possible assignment with %d slots", slots)
 		}
-		a.say("%s", text)
+		a.say(found)
 		return c.done(a), nil
 	}
 	if err := c.admitReservation(x); err != nil {
@@ -88,7 +75,7 @@ func (c *Cell) Reserve(now int64, by Caller, r *submit.Reservation) (*Answer, er
 	c.touchReservation(x.ID)
 	c.lookAtReservation(x)
 	a.ID = x.ID
-	a.say("Your advance reservation %d has been granted", x.ID)
+	a.say(Event{Kind: ReservationGranted, Job: x.ID})
 	return c.done(a), nil
 }
 
@@ -107,7 +94,7 @@ func (c *Cell) DeleteReservations(now int64, by Caller, q DeleteReservationsRequ
 	c.tick(now)
 	a := &Answer{}
 	if slices.ContainsFunc(q.Users, func(u string) bool { return strings.ContainsAny(u, "*?[") }) && !c.isOperator(by.User) {
-		a.deny("denied: %q must be manager to modify all advance reservations", by.User)
+		a.deny(Event{Kind: AllReservationsNeedManager, User: by.User})
 		return c.done(a)
 	}
 	owned := func(r *Reservation) bool {
@@ -118,14 +105,14 @@ func (c *Cell) DeleteReservations(now int64, by Caller, q DeleteReservationsRequ
 	if len(q.References) == 0 && len(q.Users) > 0 {
 		found := c.reservations.which(owned)
 		if len(found) == 0 {
-			a.deny("There is no advance_reservation registered for the following users: %s", strings.Join(q.Users, ", "))
+			a.deny(Event{Kind: NoReservationsOfUsers, Names: q.Users})
 		}
 		c.deleteReservations(by, found, q.Force, a)
 	}
 	for _, ref := range q.References {
 		found := slices.DeleteFunc(c.reservations.match(ref), func(r *Reservation) bool { return !owned(r) })
 		if len(found) == 0 {
-			a.deny("denied: advance_reservation %q does not exist", ref)
+			a.deny(Event{Kind: NoSuchReservation, Name: ref})
 		}
 		c.deleteReservations(by, found, q.Force, a)
 	}
@@ -135,7 +122,7 @@ func (c *Cell) DeleteReservations(now int64, by Caller, q DeleteReservationsRequ
 func (c *Cell) deleteReservations(by Caller, list []*Reservation, force bool, a *Answer) {
 	for _, r := range list {
 		if r.Owner != by.User && !c.isOperator(by.User) {
-			a.deny("%s - you do not have the necessary privileges to delete the advance_reservation \"%d\"", by.User, r.ID)
+			a.deny(Event{Kind: MayNotDeleteReservation, User: by.User, Job: r.ID})
 			continue
 		}
 		if force {
@@ -143,9 +130,9 @@ func (c *Cell) deleteReservations(by Caller, list []*Reservation, force bool, a 
 		}
 		c.endReservation(r)
 		if c.reservations.find(r.ID) != nil {
-			a.say("%s has registered the advance_reservation %d for deletion", by.User, r.ID)
+			a.say(Event{Kind: ReservationDeletionRegistered, User: by.User, Job: r.ID})
 		} else {
-			a.say("%s has deleted advance_reservation %d", by.User, r.ID)
+			a.say(Event{Kind: ReservationDeleted, User: by.User, Job: r.ID})
 		}
 	}
 }
@@ -219,10 +206,10 @@ func (c *Cell) checkReservation(by Caller, j *Job) error {
 	}
 	r := c.reservations.find(uint32(id))
 	if r == nil || r.Deleted {
-		return denied("the advance reservation id %d is invalid", id)
+		return denied(Event{Kind: ReservationInvalid, Number: int64(id)})
 	}
 	if !c.invited(r, by) {
-		return denied("error: no suitable queues")
+		return denied(Event{Kind: NoSuitableQueues, Validation: submit.ValidateError})
 	}
 	return nil
 }

@@ -39,13 +39,13 @@ func TestAdvanceReservations(t *testing.T) {
 		{"alice", "-d 5 -l nosuch=1", `unknown resource "nosuch"`},
 	} {
 		var refused *DeniedError
-		if _, err := h.reserve(c.user, c.line); !errors.As(err, &refused) || refused.Text != c.want {
+		if _, err := h.reserve(c.user, c.line); !errors.As(err, &refused) || eventText(refused.Event) != c.want {
 			t.Errorf("%s: qrsub %s: got %v, want %s", c.user, c.line, err, c.want)
 		}
 	}
 	h.sub("alice", "-ar 1 -N a")
 	h.sub("bob", "-ar 1 -N b -pe fill 2")
-	if _, err := h.try("carol", "-ar 1"); err == nil || err.Error() != "error: no suitable queues" {
+	if _, err := h.try("carol", "-ar 1"); err == nil || errorText(err) != "error: no suitable queues" {
 		t.Error(err)
 	}
 	h.run()
@@ -185,7 +185,7 @@ func TestUsersOfReservations(t *testing.T) {
 	} {
 		h := newHarness(t, small.with(files{"queues/all.q": small["queues/all.q"] + "\n" + c.lists, "queues/int.q": ""}))
 		_, err := h.reserve(c.user, "-d 100 "+c.line)
-		if got := ""; err != nil && err.Error() != c.want || err == nil && c.want != got {
+		if got := ""; err != nil && errorText(err) != c.want || err == nil && c.want != got {
 			t.Errorf("%s: %s qrsub %s: got %v, want %q", c.lists, c.user, c.line, err, c.want)
 		}
 	}
@@ -221,7 +221,7 @@ func TestReservationsBesideCalendars(t *testing.T) {
 		a, err := h.reserve("alice", c.line)
 		text := ""
 		if refused, ok := errors.AsType[*DeniedError](err); ok {
-			text = strings.Join(append(refused.Report, refused.Text), "\n")
+			text = refusalText(refused)
 		} else if err == nil {
 			text = a.text()
 		}
@@ -244,7 +244,7 @@ func TestValidation(t *testing.T) {
 			t.Errorf("%s: %v", c.line, err)
 			continue
 		}
-		if out := strings.Join(refused.Output(), "\n"); !strings.Contains(out, c.want) || len(refused.Report) > 0 && refused.Text != "verification: no suitable queues" {
+		if out := refusalText(refused); !strings.Contains(out, c.want) || len(refused.Report) > 0 && eventText(refused.Event) != "verification: no suitable queues" {
 			t.Errorf("%s: got\n%s", c.line, out)
 		}
 	}

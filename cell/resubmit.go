@@ -39,7 +39,7 @@ func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds subm
 	a := &Answer{}
 	for _, r := range CopyOrder(jobs) {
 		if r.Tasks != nil {
-			a.deny("denied: the selected option works only on jobs and not on tasks")
+			a.deny(Event{Kind: NoTasksSelected})
 			continue
 		}
 		id, _ := jobNumber(r.Job) // 0 for a name
@@ -47,9 +47,9 @@ func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds subm
 		v, isVerified := verified[id]
 		switch {
 		case j == nil || verified != nil && !isVerified: // the job has arrived after the verification
-			a.deny("job \"%d\" does not exist", id)
+			a.deny(Event{Kind: NoJobToCopy, Job: id})
 		case j.Owner() != by.User && !c.isManager(by.User):
-			a.deny("job rejected: %s@%s is not allowed to resubmit jobs of user %s", by.User, by.Host, j.Owner())
+			a.deny(Event{Kind: MayNotCopy, User: by.User, Host: by.Host, Name: j.Owner()})
 		case a.Denied():
 			c.numbered(v.Number)
 		default:
@@ -60,7 +60,7 @@ func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds subm
 				v.Err = c.resubmit(now, by, j, v, holds, a)
 			}
 			if v.Err != nil {
-				a.deny("%s", v.Err.Error())
+				a.refuse(v.Err)
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func (c *Cell) resubmit(now int64, by Caller, j *Job, v Verified, holds submit.H
 			return err
 		}
 	}
-	if submitted, err := c.validate(now, next, a); err != nil || !submitted {
+	if passed, err := c.validate(now, next, a); err != nil || !passed {
 		return err
 	}
 	c.add(now, next)
@@ -101,7 +101,7 @@ func (c *Cell) resubmit(now int64, by Caller, j *Job, v Verified, holds submit.H
 		sayHeld(j, a)
 	}
 	a.ID = next.ID()
-	a.say("%s has been submitted", yourJob(next))
+	a.say(submitted(next))
 	return nil
 }
 
@@ -110,10 +110,10 @@ func (c *Cell) resubmit(now int64, by Caller, j *Job, v Verified, holds submit.H
 func sayHeld(j *Job, a *Answer) {
 	array := j.asked.Array
 	if array == nil {
-		a.say("modified hold of %s", jobLabel(j))
+		a.say(Event{Kind: HoldModified, Job: j.ID()})
 		return
 	}
 	for n := array.First; n <= array.Last; n += array.Step {
-		a.say("modified hold of %s", taskLabel(j, uint32(n)))
+		a.say(Event{Kind: HoldModified, Job: j.ID(), Task: uint32(n)})
 	}
 }

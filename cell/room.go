@@ -1,7 +1,5 @@
 package cell
 
-import "fmt"
-
 // Room limits the data that the caller of Changes stores for users. The size of a job includes its
 // script, its request and the records of its tasks; that of an advance reservation its request.
 // They count while they are in the cell.
@@ -89,46 +87,39 @@ func (c *Cell) keep(owner string, was *int64, size int64) {
 	k.unwritten += max(more, 0)
 }
 
-// checkRoom refuses new data of a user if there is no room for it. what names the data.
-func (c *Cell) checkRoom(prefix, what, owner string, more need) error {
+// checkRoom refuses new data of a user if there is no room for it.
+func (c *Cell) checkRoom(of Subject, owner string, more need) error {
 	if !c.limited() || more.bytes <= 0 {
 		return nil
 	}
 	r, used, beside := c.keeping.room, c.keeping.users[owner], c.keeping.aside[owner]
 	if r.PerUser > 0 && used+more.bytes > r.PerUser {
-		return denied("%s: %s needs %s in the spool directory, and of the %s that user %q may have there %s are in use",
-			prefix, what, sizeText(more.bytes), sizeText(r.PerUser), owner, sizeText(used))
+		return denied(Event{Kind: UserSpaceExceeded, Subject: of, User: owner, Number: more.bytes, Limit: r.PerUser, Used: used})
 	}
 	if used -= beside.bytes; r.MemoryPerUser > 0 && used+more.memory > r.MemoryPerUser {
-		return denied("%s: %s needs %s in the memory of the daemon, and of the %s that user %q may have there %s are in use",
-			prefix, what, sizeText(more.memory), sizeText(r.MemoryPerUser), owner, sizeText(used))
+		return denied(Event{Kind: UserMemoryExceeded, Subject: of, User: owner, Number: more.memory, Limit: r.MemoryPerUser, Used: used})
 	}
 	if r.FilesPerUser > 0 && more.files > 0 && beside.files+more.files > r.FilesPerUser {
-		return denied("%s: the script of %s needs a file in the spool directory, and of the %d that user %q may have there %d are in use",
-			prefix, what, r.FilesPerUser, owner, beside.files)
+		return denied(Event{Kind: UserFilesExceeded, Subject: of, User: owner, Limit: r.FilesPerUser, Used: beside.files})
 	}
 	if free := r.Free - c.keeping.unwritten; more.bytes > free-r.Reserved {
-		return denied("%s: %s needs %s, and the file system of the spool directory has %s left, of which %s are reserved",
-			prefix, what, sizeText(more.bytes), sizeText(max(free, 0)), sizeText(r.Reserved))
+		return denied(Event{Kind: SpoolSpaceExceeded, Subject: of, Number: more.bytes, Limit: max(free, 0), Used: r.Reserved})
 	}
 	// Data that is not written yet is small: it may use the reserve.
 	if r.ReservedFiles > 0 && more.files > r.FreeFiles-r.ReservedFiles {
-		return denied("%s: the script of %s needs a file, and the file system of the spool directory has %d files (inodes) left, of which %d are reserved",
-			prefix, what, r.FreeFiles, r.ReservedFiles)
+		return denied(Event{Kind: SpoolFilesExceeded, Subject: of, Limit: r.FreeFiles, Used: r.ReservedFiles})
 	}
 	return nil
 }
 
-const jobRejected = "job rejected"
-
-// CheckReserve returns an error if the reserved space is no longer free.
+// CheckReserve returns a *DeniedError if the reserved space is no longer free.
 func (c *Cell) CheckReserve() error {
 	if !c.limited() {
 		return nil
 	}
 	r := c.keeping.room
 	if free := r.Free - c.keeping.unwritten; free < r.Reserved {
-		return fmt.Errorf("the file system of the spool directory has %s left, of which %s are reserved", sizeText(max(free, 0)), sizeText(r.Reserved))
+		return denied(Event{Kind: ReserveExceeded, Limit: max(free, 0), Used: r.Reserved})
 	}
 	return nil
 }
@@ -140,10 +131,10 @@ func (c *Cell) admitSize(j *Job) error {
 	}
 	j.encoded = encode(requestRecordOf(j))
 	if n := int64(len(j.script())); n > MaxScript {
-		return denied("%s: the script has %s, and at most %s are allowed", jobRejected, sizeText(n), sizeText(MaxScript))
+		return denied(Event{Kind: ScriptTooLarge, Number: n, Limit: MaxScript})
 	}
 	if n := int64(len(j.encoded)); n > MaxRequest {
-		return tooLarge(jobRejected, n)
+		return tooLarge(NewJob, n)
 	}
 	if text := j.asked.Script; c.options.ScriptsBeside && len(text) >= besideFrom {
 		j.beside = &beside{ScriptSum(text), int64(len(text)), text}
@@ -152,11 +143,11 @@ func (c *Cell) admitSize(j *Job) error {
 	if more.bytes += beside; beside > 0 {
 		more.files = 1
 	}
-	return c.checkRoom(jobRejected, "the job", j.Owner(), more)
+	return c.checkRoom(NewJob, j.Owner(), more)
 }
 
-func tooLarge(prefix string, size int64) error {
-	return denied("%s: environment, arguments and other requests take %s, and at most %s are allowed", prefix, sizeText(size), sizeText(MaxRequest))
+func tooLarge(of Subject, size int64) error {
+	return denied(Event{Kind: RequestTooLarge, Subject: of, Number: size, Limit: MaxRequest})
 }
 
 // jobSizes are the sizes of a job's records in bytes, in the order of jobRecords.
@@ -201,18 +192,17 @@ func (c *Cell) admitAltered(j, next *Job, more int64) error {
 	if !c.limited() {
 		return nil
 	}
-	const prefix, what = "denied", "the altered job"
 	kept := &j.kept[1]
 	size := *kept + more
-	if size > MaxRequest || c.checkRoom(prefix, what, j.Owner(), ofRecords(more)) != nil {
+	if size > MaxRequest || c.checkRoom(AlteredJob, j.Owner(), ofRecords(more)) != nil {
 		next.Origin = j.Origin
 		size = int64(len(encode(requestRecordOf(next)))) + recordRoom
 	}
 	if more = size - *kept; more > 0 {
 		if size > MaxRequest {
-			return tooLarge(prefix, size)
+			return tooLarge(AlteredJob, size)
 		}
-		if err := c.checkRoom(prefix, what, j.Owner(), ofRecords(more)); err != nil {
+		if err := c.checkRoom(AlteredJob, j.Owner(), ofRecords(more)); err != nil {
 			return err
 		}
 	}
@@ -226,28 +216,14 @@ func (c *Cell) admitReservation(r *Reservation) error {
 	if !c.limited() {
 		return nil
 	}
-	const prefix = "advance_reservation rejected"
 	fields := reservationFields(*r.Request)
 	size := int64(len(encode(&reservationRecord{Request: &fields}))) + stateRoom + recordRoom
 	if size > MaxRequest {
-		return tooLarge(prefix, size)
+		return tooLarge(NewReservation, size)
 	}
-	if err := c.checkRoom(prefix, "the reservation", r.Owner, ofRecords(size)); err != nil {
+	if err := c.checkRoom(NewReservation, r.Owner, ofRecords(size)); err != nil {
 		return err
 	}
 	c.keep(r.Owner, &r.kept, size)
 	return nil
-}
-
-// sizeText prints a number of bytes for people.
-func sizeText(n int64) string {
-	const step = 1024
-	if n < 10*step {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	size, letters := float64(n)/step, "KMGT"
-	for ; size >= step && len(letters) > 1; letters = letters[1:] {
-		size /= step
-	}
-	return fmt.Sprintf("%.1f%c", size, letters[0])
 }

@@ -82,8 +82,8 @@ func refused(t *testing.T, err error, parts ...string) {
 		return
 	}
 	for _, p := range parts {
-		if !strings.Contains(err.Error(), p) {
-			t.Errorf("%q, expected %q", err, p)
+		if !strings.Contains(errorText(err), p) {
+			t.Errorf("%q, expected %q", errorText(err), p)
 		}
 	}
 }
@@ -170,11 +170,11 @@ func TestRoomForAlterations(t *testing.T) {
 	}
 	more := "-ac c=" + strings.Repeat("x", 20<<10) + " 1"
 	a := h.alter("alice", more)
-	if !a.Denied() || !strings.Contains(a.Lines[0].Text, `denied: the altered job needs 20.0K in the spool directory, and of the 50.0K that user "alice" may have there 4`) {
-		t.Errorf("%+v", a.Lines)
+	if !a.Denied() || !strings.Contains(eventText(a.Events[0]), `denied: the altered job needs 20.0K in the spool directory, and of the 50.0K that user "alice" may have there 4`) {
+		t.Errorf("%s", a.text())
 	}
 	if a := h.alter("root", more); !a.Denied() { // the job belongs to alice
-		t.Errorf("%+v", a.Lines)
+		t.Errorf("%s", a.text())
 	}
 	store.take(h.Cell)
 	h.SetRoom(&Room{PerUser: 1, Free: 0})
@@ -189,12 +189,12 @@ func TestRoomForTasks(t *testing.T) {
 	h, store := bounded(t, Room{PerUser: 50 << 10, Free: 1 << 40})
 	h.sub("alice", "-h -t 1-1000")
 	a := h.Hold(h.now, caller("alice"), jobs(h, "1.1-999"), nil, submit.HoldChange{Clear: submit.HoldUser})
-	if !a.Denied() || !strings.Contains(a.Lines[0].Text, "denied: holding tasks by themselves needs 249.8K") {
-		t.Errorf("%+v", a.Lines)
+	if !a.Denied() || !strings.Contains(eventText(a.Events[0]), "denied: holding tasks by themselves needs 249.8K") {
+		t.Errorf("%s", a.text())
 	}
 	a = h.Hold(h.now, caller("alice"), jobs(h, "1.1-10"), nil, submit.HoldChange{Clear: submit.HoldUser})
 	if a.Denied() {
-		t.Errorf("%+v", a.Lines)
+		t.Errorf("%s", a.text())
 	}
 	store.take(h.Cell)
 	h.checkCounted(t, store)

@@ -24,7 +24,7 @@ type Run struct {
 type Immediate struct {
 	Job     uint32
 	Started bool
-	Texts   []string // what qsub prints
+	Events  []Event // the results for qsub
 }
 
 // Schedule executes a scheduling run: it decides which pending tasks start now, and books them. The
@@ -108,14 +108,10 @@ func (c *Cell) settleImmediate(now int64, r *Run) {
 		}
 		i := Immediate{Job: j.ID(), Started: !deleted && j.Waiting.IsEmpty()}
 		if i.Started {
-			number := itoa(j.ID())
-			if array := j.Request().Array; array != nil {
-				number += "." + array.String()
-			}
-			i.Texts = []string{"", "Your immediate job " + number + " has been successfully scheduled.", yourJob(j) + " has been submitted"}
+			i.Events = []Event{{Kind: ImmediateStarted, Job: j.ID(), Array: j.Request().Array}, submitted(j)}
 		} else {
-			// The original prints this as well, although the job has left (tested).
-			i.Texts = []string{"", "Your qsub request could not be scheduled; try again later.", yourJob(j) + " has been submitted"}
+			// The original says that the job was submitted, although it has left (tested).
+			i.Events = []Event{{Kind: ImmediateNotStarted}, submitted(j)}
 			if !deleted {
 				c.remove(now, j, nil)
 			}

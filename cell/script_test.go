@@ -180,8 +180,8 @@ func TestMemoryOfAUser(t *testing.T) {
 	refused(t, err, "job rejected: the job needs 20.", `in the memory of the daemon, and of the 50.0K that user "alice" may have there 4`)
 	refused(t, h.withScript("alice", 8000, "-h -ac a="+strings.Repeat("x", 2<<10)), "in the memory of the daemon")
 	a := h.alter("alice", "-ac b="+strings.Repeat("x", 10<<10)+" 2")
-	if !a.Denied() || !strings.Contains(a.Lines[0].Text, "in the memory of the daemon") {
-		t.Errorf("%+v", a.Lines)
+	if !a.Denied() || !strings.Contains(eventText(a.Events[0]), "in the memory of the daemon") {
+		t.Errorf("%s", a.text())
 	}
 	h.sub("bob", large)
 	b.take(h.Cell)

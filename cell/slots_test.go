@@ -31,7 +31,7 @@ func TestSlotsByResource(t *testing.T) {
 			h := newHarness(t, cluster)
 			var got string
 			if a, err := h.try("alice", c.line); err != nil {
-				got = err.Error()
+				got = errorText(err)
 			} else {
 				got = asks(h.Job(a.ID))
 			}

@@ -35,10 +35,10 @@ func (c *Cell) SubmitAs(now int64, by Caller, r *submit.Request, number uint32) 
 	}
 	c.add(now, j)
 	if r.Immediate {
-		a.say("Waiting for immediate job to be scheduled.")
+		a.say(Event{Kind: SchedulingAwaited})
 		c.immediate = append(c.immediate, j)
 	} else {
-		a.say("%s has been submitted", yourJob(j))
+		a.say(submitted(j))
 	}
 	return c.done(a), nil
 }
@@ -78,7 +78,7 @@ func (c *Cell) prepare(now int64, by Caller, r *submit.Request, number uint32) (
 	if err := c.describe(now, by, j); err != nil {
 		d, ok := errors.AsType[*DeniedError](err)
 		if below, is := errors.AsType[*DeniedError](c.admitIDs(by)); ok && is {
-			d.Report = append(d.Report, below.Text) // the original continues after this report (tested)
+			d.Report = append(d.Report, below.Event) // the original continues after this report (tested)
 		}
 		return nil, nil, err
 	}
@@ -86,22 +86,20 @@ func (c *Cell) prepare(now int64, by Caller, r *submit.Request, number uint32) (
 		return nil, nil, err
 	}
 	a := &Answer{ID: j.ID()}
-	submitted, err := c.validate(now, j, a)
+	passed, err := c.validate(now, j, a)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !submitted {
+	if !passed {
 		a.ID = 0
 		return nil, c.done(a), nil
 	}
 	return j, a, nil
 }
 
-func yourJob(j *Job) string {
-	if a := j.asked.Array; a != nil {
-		return "Your job-array " + itoa(j.ID()) + "." + a.String() + " (\"" + j.Name() + "\")"
-	}
-	return "Your job " + itoa(j.ID()) + " (\"" + j.Name() + "\")"
+// submitted returns the event of an accepted job.
+func submitted(j *Job) Event {
+	return Event{Kind: JobSubmitted, Job: j.ID(), Name: j.Name(), Array: j.asked.Array}
 }
 
 // describe sets the fields of a job from its request, and checks them.
@@ -125,10 +123,10 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 		j.sched.Deadline = r.Deadline.Time(local).Unix()
 	}
 	if r.Priority > 0 && !c.isOperator(by.User) {
-		return denied("job rejected: positive submission priority requires operator privileges")
+		return denied(Event{Kind: PriorityTooHigh, User: by.User})
 	}
 	if len(r.MasterQueues) > 0 && r.PE == nil {
-		return denied("job rejected: specification of master queue is not allowed for non-parallel jobs")
+		return denied(Event{Kind: MasterQueueOfSerial})
 	}
 	if r.Hold {
 		j.Holds = submit.HoldUser
@@ -149,10 +147,10 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 		return err
 	}
 	if strings.Contains(r.CheckpointWhen, "n") && (r.Checkpoint != "" || r.CheckpointWhen != "n") {
-		return denied("job rejected: checkpointing with \"-c n\" requested")
+		return denied(Event{Kind: NeverCheckpointed})
 	}
 	if r.Checkpoint == "" && (r.CheckpointInterval != 0 || strings.Trim(r.CheckpointWhen, "n") != "") {
-		return denied("checkpointing denied") // no checkpointing environment is available
+		return denied(Event{Kind: NoCheckpointing})
 	}
 	if err := c.checkCheckpoint(r.Checkpoint); err != nil {
 		return err
@@ -169,7 +167,7 @@ func (c *Cell) peOfSlots(r *submit.Request) (*submit.Request, error) {
 		return ok && x.Name == "slots"
 	})
 	if err != nil {
-		return nil, &DeniedError{Text: "job rejected: " + err.Error(), Err: err}
+		return nil, denied(Event{Kind: SlotsRefused, Err: err})
 	}
 	return changed, nil
 }
@@ -202,7 +200,7 @@ func (c *Cell) inSeconds(r *submit.Request) *submit.Request {
 
 func (c *Cell) mayHaveDeadline(by Caller) error {
 	if set, err := c.cluster.UserSet(qconf.DeadlineUsers); err != nil || !set.Contains(by.User, by.Group) {
-		return denied("job rejected: the user %q is not a deadline initiation user", by.User)
+		return denied(Event{Kind: NotDeadlineUser, User: by.User})
 	}
 	return nil
 }
@@ -210,12 +208,12 @@ func (c *Cell) mayHaveDeadline(by Caller) error {
 func (c *Cell) describeTasks(j *Job) (err error) {
 	array := submit.Array{First: 1, Last: 1, Step: 1}
 	if j.asked.TaskLimit > 0 && j.asked.Array == nil {
-		return denied("invalid \"task concurrency\" value in job request")
+		return denied(Event{Kind: TaskLimitOfSingle})
 	}
 	if a := j.asked.Array; a != nil {
 		array, j.sched.Array = *a, true
 		if limit := c.cluster.Global().MaxAJTasks; limit > 0 && a.Len() > limit {
-			return denied("job rejected: you tried to submit a job with more than %d tasks", limit)
+			return denied(Event{Kind: TooManyTasks, Limit: int64(limit)})
 		}
 	}
 	j.Waiting, err = rangelist.Of(array.First, array.Last, array.Step)
@@ -226,7 +224,7 @@ func (c *Cell) describeTasks(j *Job) (err error) {
 func (c *Cell) checkHosts(requests []submit.ResourceRequest) error {
 	for _, r := range requests {
 		if x, ok := c.cluster.Complexes().Find(r.Name); ok && x.Name == "hostname" && r.Value != "" && !c.MayBeHost(r.Value) {
-			return denied("can't resolve hostname %q", r.Value)
+			return denied(Event{Kind: UnknownHost, Name: r.Value})
 		}
 	}
 	return nil
@@ -238,10 +236,10 @@ func (c *Cell) checkFiles(r *submit.Request) error {
 	for _, list := range [][]submit.HostPath{r.Shell, r.Output, r.Error, r.Input} {
 		for i, p := range list {
 			if p.Host != "" && !c.isHost(p.Host) {
-				return denied("can't resolve hostname %q", p.Host)
+				return denied(Event{Kind: UnknownHost, Name: p.Host})
 			}
 			if slices.ContainsFunc(list[:i], func(q submit.HostPath) bool { return q.Host == "" && p.Host == "" || qconf.SameHost(q.Host, p.Host) }) {
-				return denied("ERROR! two files are specified for the same host")
+				return denied(Event{Kind: HostRepeated})
 			}
 		}
 	}
@@ -272,19 +270,19 @@ func (c *Cell) describeProject(by Caller, j *Job) error {
 	}
 	if j.Project == "" {
 		if conf.EnforceProject {
-			return denied("job rejected: no project assigned to job")
+			return denied(Event{Kind: NoProject})
 		}
 		return nil
 	}
 	project, err := c.cluster.Project(j.Project)
 	if err != nil {
-		return &DeniedError{Text: "job rejected: the requested project \"" + j.Project + "\" does not exist", Err: err}
+		return denied(Event{Kind: NoSuchProject, Name: j.Project, Err: err})
 	}
 	if slices.Contains(conf.XProjects, j.Project) || len(conf.Projects) > 0 && !slices.Contains(conf.Projects, j.Project) {
-		return denied("job rejected: project %q is not allowed to submit jobs", j.Project)
+		return denied(Event{Kind: ProjectExcluded, Name: j.Project})
 	}
 	if !c.hasAccess(by, project.ACL, project.XACL) {
-		return denied("job rejected: no access to project %q for user %q", j.Project, by.User)
+		return denied(Event{Kind: NoProjectAccess, User: by.User, Name: j.Project})
 	}
 	return nil
 }
@@ -314,9 +312,9 @@ func (c *Cell) admitIDs(by Caller) error {
 	case o == nil:
 		return nil
 	case o.UID < conf.MinUID:
-		return denied("job rejected: your user id %d is lower than minimum user id %d of cluster configuration", o.UID, conf.MinUID)
+		return denied(Event{Kind: UserIDTooLow, Number: int64(o.UID), Limit: int64(conf.MinUID)})
 	case o.GID < conf.MinGID:
-		return denied("job rejected: your group id %d is lower than minimum group id %d of cluster configuration", o.GID, conf.MinGID)
+		return denied(Event{Kind: GroupIDTooLow, Number: int64(o.GID), Limit: int64(conf.MinGID)})
 	}
 	return nil
 }
@@ -328,16 +326,16 @@ func (c *Cell) admit(now int64, by Caller, j *Job) error {
 	}
 	conf := c.cluster.Global()
 	if conf.EnforceUser == qconf.EnforceUserTrue && !c.policy.knowsUser(j.Owner()) {
-		return denied("job rejected: the user %q does not exist", by.User)
+		return denied(Event{Kind: NoSuchUser, User: by.User})
 	}
 	if !c.hasAccess(by, conf.UserLists, conf.XUserLists) {
-		return denied("job rejected: %s@%s is not allowed to submit jobs", by.User, by.Host)
+		return denied(Event{Kind: NoAccess, User: by.User, Host: by.Host})
 	}
 	if n := len(c.jobs); conf.MaxJobs > 0 && n >= conf.MaxJobs {
-		return denied("job rejected: only %d jobs are allowed per cluster", conf.MaxJobs)
+		return denied(Event{Kind: TooManyJobs, Limit: int64(conf.MaxJobs)})
 	}
 	if n := c.perUser[j.Owner()]; conf.MaxUJobs > 0 && n >= conf.MaxUJobs {
-		return denied("job rejected: only %d jobs are allowed per user (current job count: %d)", conf.MaxUJobs, n)
+		return denied(Event{Kind: TooManyJobsOfUser, Limit: int64(conf.MaxUJobs), Used: int64(n)})
 	}
 	if err := c.admitRate(now, by.User); err != nil {
 		return err
@@ -354,20 +352,13 @@ func (j *Job) requests() *scheduler.Requests {
 func (c *Cell) categorize(j *Job) error {
 	category, err := c.model.Category(j.requests())
 	if err != nil {
-		return requestDenied(err)
+		return denied(Event{Kind: RequestRefused, Err: err})
 	}
 	if there := c.model.LacksThings(category); there != "" {
-		return &DeniedError{Text: "no host can ever give the job the GPUs that it requests, or other things with such attributes; there are: " + there}
+		return denied(Event{Kind: NoSuchThings, Name: there})
 	}
 	j.sched.Category = category
 	return nil
-}
-
-func requestDenied(err error) error {
-	if refused, ok := errors.AsType[*scheduler.RequestError](err); ok {
-		return &DeniedError{Text: refused.Text, Err: err}
-	}
-	return &DeniedError{Text: err.Error(), Err: err}
 }
 
 // checkCheckpoint refuses the name of a checkpointing environment that does not exist; "" means
@@ -377,7 +368,7 @@ func (c *Cell) checkCheckpoint(name string) error {
 		return nil
 	}
 	if _, err := c.cluster.Checkpoint(name); err != nil {
-		return &DeniedError{Text: "job rejected: the requested checkpointing environment \"" + name + "\" does not exist", Err: err}
+		return denied(Event{Kind: NoSuchCheckpoint, Name: name, Err: err})
 	}
 	return nil
 }

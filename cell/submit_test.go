@@ -2,7 +2,6 @@ package cell
 
 import (
 	"errors"
-	"strings"
 	"testing"
 )
 
@@ -82,11 +81,8 @@ func TestRefusals(t *testing.T) {
 			before := h.show()
 			_, err := h.try(c.user, c.line)
 			var refused *DeniedError
-			if !errors.As(err, &refused) || refused.Text != c.want {
+			if !errors.As(err, &refused) || eventText(refused.Event) != c.want {
 				t.Fatalf("got  %v\nwant %s", err, c.want)
-			}
-			if out := refused.Output(); out[0] != "Unable to run job: "+c.want || out[1] != "Exiting." {
-				t.Errorf("output %q", out)
 			}
 			h.expect(before)
 			if a, err := h.try("oper", "-N next"); err == nil && a.ID != uint32(len(c.before))+2 {
@@ -128,10 +124,10 @@ func TestImmediateJobs(t *testing.T) {
 	if len(r.Immediate) != 2 || !r.Immediate[0].Started || r.Immediate[1].Started {
 		t.Fatalf("%+v", r.Immediate)
 	}
-	if got := strings.Join(r.Immediate[0].Texts, "|"); got != `|Your immediate job 1 has been successfully scheduled.|Your job 1 ("sleep") has been submitted` {
+	if got := texts(r.Immediate[0].Events, "|"); got != `Your immediate job 1 has been successfully scheduled.|Your job 1 ("sleep") has been submitted` {
 		t.Error(got)
 	}
-	if got := strings.Join(r.Immediate[1].Texts, "|"); got != `|Your qsub request could not be scheduled; try again later.|Your job 2 ("sleep") has been submitted` {
+	if got := texts(r.Immediate[1].Events, "|"); got != `Your qsub request could not be scheduled; try again later.|Your job 2 ("sleep") has been submitted` {
 		t.Error(got)
 	}
 }

@@ -2,9 +2,7 @@ package cell
 
 import (
 	"slices"
-	"strings"
 
-	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/scheduler/expression"
 	"github.com/execd-project/execd/submit"
 )
@@ -14,24 +12,24 @@ type target struct {
 	job    *Job
 	ranges []submit.Array // nil for the whole job
 	name   string         // the name by which it was given, "" for a number
-	absent string         // the message in place of the other fields, if there is no such job
+	absent *Event         // set instead of the other fields if there is no such job
 }
 
-// references describes how a command finds its jobs, and its messages for missing jobs.
+// references describes how a command finds its jobs, and its events for missing jobs.
 type references struct {
 	// everybody is set if names match the jobs of all users, as in all commands except qdel
 	// (tested).
 	everybody bool
-	missing   string // format with the reference
+	missing   EventKind // if there is no such job
 	// early is set if missing jobs are reported before anything is done, as in qmod (tested).
 	early  bool
-	noJobs string // format with the users
+	noJobs EventKind // if the users of -u have no jobs
 }
 
 var (
-	forChange   = references{everybody: true, missing: "denied: job %q does not exist", noJobs: "The job * of user(s) %s does not exist"}
-	forDeletion = references{missing: "denied: job %q does not exist", noJobs: "There is no job registered for the following users: %s"}
-	forQmod     = references{everybody: true, early: true, missing: "invalid queue or job %q", noJobs: "invalid queue or job of user(s) %q"}
+	forChange   = references{everybody: true, missing: NoSuchJob, noJobs: NoSuchJobOfUsers}
+	forDeletion = references{missing: NoSuchJob, noJobs: NoJobsOfUsers}
+	forQmod     = references{everybody: true, early: true, missing: NoSuchQueueOrJob}
 )
 
 // targets finds the jobs of a command: the jobs that match the references and, if users is set,
@@ -46,13 +44,12 @@ func (c *Cell) targets(by Caller, how references, jobs []submit.JobRange, users 
 	default:
 		owners = []string{by.User}
 	}
-	who := strings.Join(owners, ", ")
 	all := len(jobs) == 0 && len(users) > 0
 	if all {
 		jobs = []submit.JobRange{{Job: "*"}}
 	}
 	if err := c.bound(jobs, owners); err != nil {
-		a.deny("%s", err.Error())
+		a.refuse(err)
 		return nil
 	}
 	selections := make([]ownerSelection, len(owners))
@@ -71,24 +68,24 @@ func (c *Cell) targets(by Caller, how references, jobs []submit.JobRange, users 
 				list = append(list, t)
 			}
 			if len(list) > len(c.jobs)+mostRepeated {
-				a.deny("denied: the same jobs are named too often")
+				a.deny(Event{Kind: JobsRepeated})
 				return nil
 			}
 		}
 		if n < len(list) {
 			continue
 		}
-		absent := printer.Message(how.missing, r.Job)
+		absent := Event{Kind: how.missing, Name: r.Job}
 		switch _, numbered := jobNumber(r.Job); {
 		case all:
-			absent = printer.Message(how.noJobs, who)
+			absent = Event{Kind: how.noJobs, Name: r.Job, Names: owners}
 		case len(users) > 0 || !how.everybody && !numbered:
-			absent = printer.Message("The job %s of user(s) %s does not exist", r.Job, who)
+			absent = Event{Kind: NoSuchJobOfUsers, Name: r.Job, Names: owners}
 		}
 		if how.early {
-			a.deny("%s", absent)
+			a.deny(absent)
 		} else {
-			list = append(list, target{absent: absent})
+			list = append(list, target{absent: &absent})
 		}
 	}
 	return list
@@ -121,14 +118,14 @@ func (c *Cell) bound(jobs []submit.JobRange, owners []string) error {
 		}
 	}
 	if len(jobs)*len(owners) > mostLookups {
-		return denied("denied: %d jobs of %d users are too many to be looked for at once", len(jobs), len(owners))
+		return denied(Event{Kind: TooManyLookups, Number: int64(len(jobs)), Used: int64(len(owners))})
 	}
 	return tooMany(max(searches, patterns))
 }
 
 func tooMany(searches int) error {
 	if searches > mostSearches {
-		return denied("denied: %d expressions for names of jobs and users are too many, at most %d are looked for at once", searches, mostSearches)
+		return denied(Event{Kind: TooManyPatterns, Number: int64(searches), Limit: mostSearches})
 	}
 	return nil
 }

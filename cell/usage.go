@@ -142,7 +142,7 @@ func (c *Cell) ClearUserUsage(now int64, user string) {
 func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
 	c.tick(now)
 	if !c.isManager(by.User) {
-		return nil, denied("denied: %q must be manager for this operation", by.User)
+		return nil, denied(Event{Kind: UsageNeedsManager, User: by.User})
 	}
 	c.policy.clearUsage(now)
 	for _, j := range c.Jobs() {
@@ -154,10 +154,10 @@ func (c *Cell) ClearUsage(now int64, by Caller) (*Answer, error) {
 	c.touchLedger()
 	a := &Answer{}
 	for _, name := range slices.Sorted(maps.Keys(c.policy.users.index)) {
-		a.say("%s@%s modified %q in user list", by.User, by.Host, name)
+		a.say(Event{Kind: UserCleared, User: by.User, Host: by.Host, Name: name})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.policy.projects.index)) {
-		a.say("%s@%s modified %q in project list", by.User, by.Host, name)
+		a.say(Event{Kind: ProjectCleared, User: by.User, Host: by.Host, Name: name})
 	}
 	return c.done(a), nil
 }

@@ -23,17 +23,17 @@ func (c *Cell) validate(now int64, j *Job, a *Answer) (bool, error) {
 	reasons, ok := c.state.Verify(&j.sched, how, now)
 	switch {
 	case level == submit.ValidateError && !ok:
-		return false, denied("error: no suitable queues")
+		return false, denied(Event{Kind: NoSuitableQueues, Validation: level})
 	case level == submit.ValidateWarn && !ok:
-		a.say("warning: no suitable queues")
+		a.say(Event{Kind: NoSuitableQueues, Validation: level})
 	case level == submit.ValidateVerify || level == submit.ValidatePoke:
 		if ok {
-			a.say("verification: found suitable queue(s)")
+			a.say(Event{Kind: QueuesFound})
 			return false, nil
 		}
-		err := denied("verification: no suitable queues")
+		err := denied(Event{Kind: NoSuitableQueues, Validation: level})
 		for i := range reasons {
-			err.Report = append(err.Report, "Job "+itoa(j.ID())+" "+reasons[i].Text())
+			err.Report = append(err.Report, Event{Kind: JobCannotStart, Job: j.ID(), Reason: &reasons[i]})
 		}
 		return false, err
 	}
@@ -52,7 +52,7 @@ func (c *Cell) validateAltered(now int64, j *Job, level submit.Validation, a *An
 		defer func() { j.sched.Tasks = rangelist.List{} }()
 	}
 	if j.sched.Tasks.IsEmpty() {
-		a.say("verification: job is already running or is held")
+		a.say(Event{Kind: NotPending})
 		return level == submit.ValidateError || level == submit.ValidateWarn
 	}
 	how := scheduler.EmptyCluster
@@ -62,19 +62,19 @@ func (c *Cell) validateAltered(now int64, j *Job, level submit.Validation, a *An
 	reasons, ok := c.state.Verify(&j.sched, how, now)
 	switch {
 	case level == submit.ValidateError && !ok:
-		a.deny("error: no suitable queues")
+		a.deny(Event{Kind: NoSuitableQueues, Validation: level})
 		return false
 	case level == submit.ValidateWarn && !ok:
-		a.deny("warning: no suitable queues") // although it is altered (tested)
+		a.deny(Event{Kind: NoSuitableQueues, Validation: level}) // although it is altered (tested)
 	case level == submit.ValidateVerify || level == submit.ValidatePoke:
 		if ok {
-			a.say("verification: found suitable queue(s)")
+			a.say(Event{Kind: QueuesFound})
 			return false
 		}
 		for i := range reasons {
-			a.say("Job %d %s", j.ID(), reasons[i].Text())
+			a.say(Event{Kind: JobCannotStart, Job: j.ID(), Reason: &reasons[i]})
 		}
-		a.deny("verification: no suitable queues")
+		a.deny(Event{Kind: NoSuitableQueues, Validation: level})
 		return false
 	}
 	return true

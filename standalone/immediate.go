@@ -53,13 +53,10 @@ func (m *Master) answerImmediate(i cell.Immediate) {
 // error, and on standard output the line about the submission, or with -terse the job number
 // (tested).
 func immediate(a *api.CommandAnswer, i cell.Immediate) {
-	for n, line := range i.Texts {
-		switch {
-		case n < len(i.Texts)-1:
-			a.Stderr += api.Text(line + "\n")
-		case !a.Terse:
-			a.Stdout += api.Text(line + "\n")
-		}
+	stderr, stdout := command.ImmediateText(i)
+	a.Stderr += api.Text(stderr)
+	if !a.Terse {
+		a.Stdout += api.Text(stdout)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestVerdictThatCannotBeKept(t *testing.T) {
 	m := &Master{seen: newAnswers(nil)}
 	x := submitted(m)
 	x.durable = true // the submission was kept
-	m.answerImmediate(cell.Immediate{Job: 7, Texts: []string{"", "could not be scheduled", "Your job"}})
+	m.answerImmediate(cell.Immediate{Job: 7, Events: []cell.Event{{Kind: cell.ImmediateNotStarted}, {Kind: cell.JobSubmitted}}})
 	m.batch.committed(errors.New("no room"))
 	if ready(x) || m.batch.immediates[7] != x {
 		t.Fatal("a job whose submission is kept is undecided again: its command goes on waiting")
@@ -49,7 +49,7 @@ func TestVerdictThatCannotBeKept(t *testing.T) {
 	if x.result.Exit != 0 || strings.Contains(string(x.result.Stderr), "could not") {
 		t.Errorf("nothing may be left of the verdict: %+v", x.result)
 	}
-	m.answerImmediate(cell.Immediate{Job: 7, Started: true, Texts: []string{"", "successfully scheduled", "Your job"}})
+	m.answerImmediate(cell.Immediate{Job: 7, Started: true, Events: []cell.Event{{Kind: cell.ImmediateStarted}, {Kind: cell.JobSubmitted}}})
 	if got := m.seen.changes([]*answer{x}, time.Unix(1, 0)); !strings.Contains(string(got[0].Value), "successfully") || strings.Contains(string(got[0].Value), `"immediate"`) {
 		t.Errorf("the record has not the verdict: %s", got[0].Value)
 	}

@@ -84,7 +84,7 @@ func (m *Master) noRoom(in *command.Input) string {
 		return ""
 	}
 	if err := m.cell.CheckReserve(); err != nil {
-		return "denied: " + err.Error() + "; until there is more, jobs can only be released and deleted\n"
+		return command.ErrorText(err) + "\n"
 	}
 	return ""
 }

@@ -44,11 +44,12 @@ func (x *call) fail(exit int, format string, args ...any) {
 // the exit status 1.
 func (x *call) answer(a *cell.Answer) {
 	x.result.Actions = append(x.result.Actions, a.Actions...)
-	for _, l := range a.Lines {
-		x.say("%s", l.Text)
-		if l.Denied {
+	for _, e := range a.Events {
+		text := EventText(e)
+		x.say("%s", text)
+		if e.Denied {
 			x.result.Exit = 1
-			x.suggest(l.Text)
+			x.suggest(text)
 		}
 	}
 }

@@ -44,12 +44,12 @@ func (x *call) clearUsage(g *given) {
 	if len(g.values) == 0 {
 		a, err := x.cell.ClearUsage(x.now, x.in.By)
 		if err != nil {
-			x.fail(1, "%s", err)
+			x.fail(1, "%s", ErrorText(err))
 			return
 		}
 		x.result.Actions = append(x.result.Actions, a.Actions...)
-		for _, l := range a.Lines {
-			x.warn("%s", l.Text)
+		for _, e := range a.Events {
+			x.warn("%s", EventText(e))
 		}
 		return
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"strings"
 
+	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -55,14 +56,14 @@ func (x *call) hold(letters string) {
 	}
 	a := x.cell.Hold(x.now, x.in.By, jobs, users, change)
 	x.answer(a)
-	for _, l := range a.Lines {
+	for _, e := range a.Events {
 		switch {
-		case !l.Denied:
-		case strings.Contains(l.Text, " jsv_allowed_mod "):
+		case !e.Denied:
+		case e.Kind == cell.AlterationDisallowed:
 			x.result.Exit = 4
-		case strings.Contains(l.Text, " must be operator"), strings.Contains(l.Text, " must be manager"):
+		case e.Kind == cell.HoldNeedsManager, e.Kind == cell.HoldNeedsOperator:
 			x.result.Exit = 10
-		case strings.Contains(l.Text, " must be "):
+		case e.Kind == cell.MayNotAlter:
 			x.result.Exit = 18
 		default:
 			x.result.Exit = 3

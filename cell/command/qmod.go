@@ -101,8 +101,10 @@ func (x *call) modify(option string, operands []string, force bool) {
 	if references != nil {
 		a := x.cell.ModifyQueues(x.now, x.in.By, queueOperation, references, force)
 		if option == "-s" || option == "-us" {
-			for i := range a.Lines {
-				a.Lines[i].Text = strings.Replace(a.Lines[i].Text, "invalid queue ", "invalid queue or job ", 1)
+			for i := range a.Events {
+				if a.Events[i].Kind == cell.NoSuchQueue {
+					a.Events[i].Kind = cell.NoSuchQueueOrJob
+				}
 			}
 		}
 		x.modified(a)
@@ -129,8 +131,9 @@ func (x *call) modified(a *cell.Answer) {
 	exit := x.result.Exit
 	x.answer(a)
 	x.result.Exit = exit
-	for _, l := range a.Lines {
-		if l.Denied && (strings.HasPrefix(l.Text, "invalid ") || strings.HasSuffix(l.Text, "is not in error state") || strings.Contains(l.Text, "permission")) {
+	for _, e := range a.Events {
+		switch e.Kind {
+		case cell.NoSuchQueue, cell.NoSuchQueueOrJob, cell.NotInErrorState, cell.MayNotModify, cell.MayNotModifyQueue, cell.MayNotReschedule:
 			x.result.Exit = 1
 		}
 	}

@@ -56,10 +56,8 @@ func (x *call) qresub() {
 	x.answer(a)
 	if x.result.Exit != 0 {
 		x.result.Exit = exitStdin
-		for _, l := range a.Lines {
-			if refusal(l.Text) == exitLimit {
-				x.result.Exit = exitLimit
-			}
+		if slices.ContainsFunc(a.Events, tooMany) {
+			x.result.Exit = exitLimit
 		}
 		if slices.ContainsFunc(x.in.Verdicts, func(v Verdict) bool { return v.Err != nil }) {
 			x.result.Exit = exitVerifier

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -33,13 +32,11 @@ func (x *call) interactive(command submit.Commands) {
 		return
 	}
 	if err != nil {
-		if d, ok := errors.AsType[*cell.DeniedError](err); ok {
-			for _, l := range d.Report {
-				x.warn("%s", l)
-			}
+		for _, part := range refusalParts(err) {
+			x.warn("%s", part)
 		}
-		x.fail(refusal(err.Error()), "%s", err)
-		x.suggest(err.Error())
+		x.result.Exit = refusal(err)
+		x.suggest(ErrorText(err))
 		return
 	}
 	if a.ID == 0 { // it was to be verified only

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"errors"
-
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
@@ -54,13 +52,10 @@ func (x *call) qrsub() {
 		return
 	}
 	x.result.Exit = 1
-	if d, ok := errors.AsType[*cell.DeniedError](err); ok {
-		for _, l := range d.Report {
-			x.say("%s", l)
-		}
+	for _, part := range refusalParts(err) {
+		x.say("%s", part)
 	}
-	x.say("%s", err)
-	x.suggest(err.Error())
+	x.suggest(ErrorText(err))
 }
 
 func (x *call) qrdel() {

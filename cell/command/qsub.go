@@ -200,8 +200,8 @@ func (x *call) qsub() {
 		return
 	}
 	x.result.Actions = append(x.result.Actions, a.Actions...)
-	for _, l := range a.Lines {
-		x.warn("%s", l.Text)
+	for _, e := range a.Events {
+		x.warn("%s", EventText(e))
 	}
 }
 
@@ -238,25 +238,28 @@ func (x *call) caller() cell.Caller {
 
 // refusal returns the exit status for a submission that the master has refused (qsub(1), EXIT
 // STATUS).
-func refusal(text string) int {
-	if strings.Contains(text, " jobs are allowed per ") {
+func refusal(err error) int {
+	if d, ok := errors.AsType[*cell.DeniedError](err); ok && tooMany(d.Event) {
 		return exitLimit
 	}
 	return exitRefused
 }
 
+// tooMany reports whether an event is a limit on the number of jobs.
+func tooMany(e cell.Event) bool {
+	return e.Kind == cell.TooManyJobs || e.Kind == cell.TooManyJobsOfUser || e.Kind == cell.TooManySubmissions
+}
+
 // refused prints that the master has refused a submission as a whole.
 func (x *call) refused(err error) {
-	x.result.Exit = refusal(err.Error())
-	defer func() { x.suggest(err.Error()) }()
-	if d, ok := errors.AsType[*cell.DeniedError](err); ok {
-		for _, l := range d.Output() {
-			x.warn("%s", l)
-		}
-		return
+	x.result.Exit = refusal(err)
+	format := "Unable to run job: %s"
+	for _, part := range refusalParts(err) {
+		x.warn(format, part)
+		format = "%s"
 	}
-	x.warn("Unable to run job: %s", err)
 	x.warn("Exiting.")
+	x.suggest(ErrorText(err))
 }
 
 // help prints the options, to standard output.

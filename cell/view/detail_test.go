@@ -95,7 +95,7 @@ func (m *master) qalter(line string) {
 		m.t.Fatal(err)
 	}
 	if a := m.Alter(m.now, caller("root"), r); a.Denied() {
-		m.t.Fatal(a.Lines)
+		m.t.Fatal(a.Events)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/tickets"
 	"github.com/execd-project/execd/simulate/workload"
@@ -188,11 +189,11 @@ func (m *master) qmod(args []string) error {
 // methods of the cell return.
 func (m *master) follow(a *cell.Answer, err error) {
 	if err != nil {
-		m.say("%v", err)
+		m.say("%s", command.ErrorText(err))
 		return
 	}
-	for _, l := range a.Lines {
-		m.say("%s", l.Text)
+	for _, e := range a.Events {
+		m.say("%s", command.EventText(e))
 	}
 	m.act(a.Actions)
 }

@@ -83,7 +83,8 @@ func (p *player) run(by cell.Caller, name string, args []string) []string {
 	if r.Immediate {
 		for _, i := range p.schedule() {
 			if i.Job == r.Job {
-				lines = append(lines, i.Texts...)
+				stderr, stdout := command.ImmediateText(i)
+				lines = append(lines, strings.Split(strings.TrimSuffix(stderr+stdout, "\n"), "\n")...)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/priority"
@@ -253,7 +254,7 @@ func (s *simulation) flush(after time.Duration) {
 func (s *simulation) submit(j workload.Job) {
 	a, err := s.cell.Submit(s.now, cell.Caller{User: j.User, Group: j.Group}, j.Request)
 	if err != nil {
-		s.result.Refused = append(s.result.Refused, Refused{Line: j.Line, Trace: j.Number, User: j.User, Text: err.Error()})
+		s.result.Refused = append(s.result.Refused, Refused{Line: j.Line, Trace: j.Number, User: j.User, Text: command.ErrorText(err)})
 		return
 	}
 	s.known[a.ID] = &j
@@ -304,7 +305,9 @@ func (s *simulation) schedule() {
 	s.follow(r.Actions, r.Decisions)
 	for _, i := range r.Immediate {
 		if w := s.known[i.Job]; !i.Started && w != nil {
-			s.result.Refused = append(s.result.Refused, Refused{Line: w.Line, Trace: w.Number, User: w.User, Text: strings.Join(i.Texts[1:], " ")})
+			stderr, stdout := command.ImmediateText(i)
+			text := strings.Join(strings.Split(strings.TrimSpace(stderr+stdout), "\n"), " ")
+			s.result.Refused = append(s.result.Refused, Refused{Line: w.Line, Trace: w.Number, User: w.User, Text: text})
 		}
 	}
 	if s.cell.State().Pending() > 0 && (s.reopening(r.Decisions) || len(r.Decisions.Starts) > 0 && s.cell.Model().Subordinating()) {
