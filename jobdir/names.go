@@ -25,10 +25,9 @@ const (
 	FileOnline      = "usage_online" // own: the usage of the running job so far
 	FileCheckpoint  = "checkpointed" // exists if the job is to migrate
 	FileNoResources = "noresources"  // exists if the job is to be rescheduled
-	FileAboutToExit = "shepherd_about_to_exit"
-	FileTerminal    = "terminal"    // own: the socket at which the supervisor passes on the terminal of the job
-	FilePrivateTmp  = "private_tmp" // own: the directory behind the job's own /tmp, as the record of a TMPDIR
-	FileStart       = "start"       // own: data of the program that ordered the start, for later use
+	FileTerminal    = "terminal"     // own: the socket at which the supervisor passes on the terminal of the job
+	FilePrivateTmp  = "private_tmp"  // own: the directory behind the job's own /tmp, as the record of a TMPDIR
+	FileStart       = "start"        // own: data of the program that ordered the start, for later use
 )
 
 // DirName returns the name of a job's directory below active_jobs: "job.task". A task of a parallel

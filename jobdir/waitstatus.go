@@ -11,7 +11,6 @@ const (
 	wExited   WaitStatus = 1 << 0
 	wSignaled WaitStatus = 1 << 1
 	wCoreDump WaitStatus = 1 << 2
-	wNeverRan WaitStatus = 1 << 3
 
 	wExitShift   = 4
 	wExitMask    = 0xff
@@ -22,9 +21,6 @@ const (
 	// original stores its -1 in 16 bits.
 	wUnknownSignal = 0xffff
 )
-
-// NeverRan is the status of a job that was not started.
-const NeverRan = wNeverRan
 
 // Exited returns the status of a job that exited with a status of 0 to 255.
 func Exited(status int) WaitStatus {

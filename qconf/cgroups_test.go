@@ -56,11 +56,11 @@ func TestCgroupsParamsAreTyped(t *testing.T) {
 }
 
 func TestCgroupsParamsOfAHost(t *testing.T) {
-	c, err := conf(t, "cgroups_params cgroup_path=none\n").WithLocal("n1", "conf/n1", []byte("cgroups_params cpuset=false\n"))
+	c, err := withLocal(conf(t, "cgroups_params cgroup_path=none\n"), "cgroups_params cpuset=false\n")
 	if err != nil || c.CgroupsParams.Off || c.CgroupsParams.Cpuset {
 		t.Errorf("%+v, %v", c.CgroupsParams, err)
 	}
-	c, err = conf(t, "cgroups_params cgroup_path=none\n").WithLocal("n1", "conf/n1", nil)
+	c, err = withLocal(conf(t, "cgroups_params cgroup_path=none\n"), "")
 	if err != nil || !c.CgroupsParams.Off {
 		t.Errorf("%+v, %v", c.CgroupsParams, err)
 	}

@@ -205,20 +205,6 @@ func ParseConfiguration(file string, data []byte) (*Configuration, error) {
 	return whole(newConfiguration(GlobalName)(confTable.parse(file, data)))
 }
 
-// WithLocal returns the configuration of a host: the parameters in data, the
-// local configuration of the host in the notation of sge_conf(5), replace the
-// global ones. A parameter that a host cannot have is an error.
-//
-// The Text of the result has all parameters; errors about later changes of it
-// name the file of the local configuration.
-func (c *Configuration) WithLocal(host, file string, data []byte) (*Configuration, error) {
-	local, err := ParseLocal(host, file, data)
-	if err != nil {
-		return nil, err
-	}
-	return c.merge(local)
-}
-
 // With returns the configuration with one parameter changed, or the reason why
 // it cannot have that value.
 func (c *Configuration) With(attribute, value string) (*Configuration, error) {
@@ -328,16 +314,6 @@ func (c *Configuration) PrologFor(q QueueInstance) string { return firstOf(q.Pro
 
 // EpilogFor returns the epilog of jobs in a queue instance, with the rule of PrologFor.
 func (c *Configuration) EpilogFor(q QueueInstance) string { return firstOf(q.Epilog, c.Epilog) }
-
-// LimitsFor returns the limits of a slot in a queue instance: those of the queue,
-// and those that execd_params sets for every job of the host.
-func (c *Configuration) LimitsFor(q QueueInstance) job.Limits {
-	limits := q.Limits
-	for _, r := range paramLimits {
-		limits[r] = c.ExecdParams.Limits[r]
-	}
-	return limits
-}
 
 // ScriptShellFor returns SCRIPT_SHELL of execd_params for jobs in a queue instance. If the
 // configuration does not set it, it is true only for the built-in queue: the queues of a site

@@ -165,9 +165,19 @@ func TestAHostHasOnlyLocalParameters(t *testing.T) {
 	same(t, "local parameters", want, local)
 }
 
+// withLocal returns the configuration of the host n1: c with the parameters of a local configuration
+// over its own.
+func withLocal(c *Configuration, local string) (*Configuration, error) {
+	l, err := ParseLocal("n1", "conf/n1", []byte(local))
+	if err != nil {
+		return nil, err
+	}
+	return c.merge(l)
+}
+
 func TestAHostReplacesGlobalParameters(t *testing.T) {
 	global := conf(t, "prolog /g\nepilog /g\nmailer /bin/mail\nexecd_params KEEP_ACTIVE=true\n")
-	c, err := global.WithLocal("n1", "conf/n1", []byte("prolog none\nexecd_params INHERIT_ENV=false\nlibjvm_path /j\n"))
+	c, err := withLocal(global, "prolog none\nexecd_params INHERIT_ENV=false\nlibjvm_path /j\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,18 +214,6 @@ func TestLocalWith(t *testing.T) {
 	same(t, "text", "#n1:\nmailer                       /bin/m\nprolog                       /a\nxterm                        none\n\n", l.Format(Wrapped))
 	_, err = l.With("min_uid", "1")
 	refused(t, err, `conf/n1: the configuration of a host has no parameter "min_uid"`)
-}
-
-func TestLimitsOfAJobAreThoseOfQueueAndExecdParams(t *testing.T) {
-	i, err := queue(t, "h_rt 60").Instance("n1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := job.Unlimited()
-	want[job.RT].Hard = 60
-	same(t, "without execd_params", want, conf(t, "").LimitsFor(i))
-	want[job.Locks] = job.Limit{Soft: 7, Hard: 7}
-	same(t, "with them", want, conf(t, "execd_params H_LOCKS=7").LimitsFor(i))
 }
 
 func TestRates(t *testing.T) {

@@ -251,9 +251,6 @@ func usageWeights(list []qconf.Weight) tickets.UsageWeights {
 	return w
 }
 
-// PELimit returns the total number of slots of a parallel environment.
-func (m *Model) PELimit(id PEID) int { return m.pes[id].object.Slots }
-
 // fixedUrgencySlots says how the slots of a job in an environment count for its
 // urgency (sge_pe(5), urgency_slots).
 func (p *peModel) urgencyRule() (priority.Rule, int) {

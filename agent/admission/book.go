@@ -18,8 +18,7 @@ import (
 type Book struct {
 	mu sync.Mutex
 	world
-	status   map[string]scheduler.Status // by queue
-	load     map[string]string           // nil until it is known
+	load     map[string]string // nil until it is known
 	topology topologyText
 	jobs     map[job.ID]*entry
 }
@@ -49,7 +48,7 @@ type world struct {
 //
 // Before the first SetLoad, no job is admitted.
 func New(cluster *qconf.Cluster, host string) (b *Book, problems []error) {
-	b = &Book{status: map[string]scheduler.Status{}, jobs: map[job.ID]*entry{}}
+	b = &Book{jobs: map[job.ID]*entry{}}
 	b.world, problems = newWorld(cluster, host, nil)
 	return b, problems
 }
@@ -270,20 +269,6 @@ func (b *Book) reportLoad(w *world) (problems []error) {
 	return w.state.Problems(id)
 }
 
-// SetQueueState sets the state of a queue on this host: whether it is disabled, suspended or in
-// error, for any reason. Alarms follow from the load.
-func (b *Book) SetQueueState(queue string, s scheduler.Status) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	id, ok := b.model.Instance(queue, b.host)
-	if !ok {
-		return fmt.Errorf("cannot set the state of queue %q: it has no instance on host %q", queue, b.host)
-	}
-	b.status[queue] = s
-	b.state.SetStatus(id, s|b.state.Status(id)&scheduler.Orphaned)
-	return nil
-}
-
 // Usage returns the number of slots of all queue instances of the host, and the number of used
 // ones. Free slots of orphaned instances do not count.
 func (b *Book) Usage() (slots, used int) {
@@ -324,11 +309,6 @@ func (b *Book) rebuild(cluster *qconf.Cluster) (problems []error, err error) {
 			if id, ok := next.model.Instance(o.Queue.Name, b.host); ok {
 				next.state.SetStatus(id, scheduler.Orphaned)
 			}
-		}
-	}
-	for _, queue := range slices.Sorted(maps.Keys(b.status)) {
-		if id, ok := next.model.Instance(queue, b.host); ok {
-			next.state.SetStatus(id, b.status[queue]|next.state.Status(id))
 		}
 	}
 	if b.load != nil {

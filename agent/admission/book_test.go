@@ -12,7 +12,6 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/scheduler"
 )
 
 var small = files{
@@ -79,14 +78,6 @@ func TestRefusals(t *testing.T) {
 		"a load value":   {options: "-l arch=sol*", want: `(-l arch=sol*) cannot run at host "n1" because it offers only hl:arch=lx-amd64`},
 		"a reservation":  {options: "-ar 3"},
 		"no environment": {options: "-pe fill 2", prepare: func(_ *Book, x *Booking) { x.PE = "gone" }, want: `there is no parallel environment "gone"`},
-		"disabled": {
-			prepare: func(b *Book, _ *Booking) { _ = b.SetQueueState("a.q", scheduler.DisabledByUser) },
-			want:    `queue instance "a.q@n1" dropped because it is disabled`,
-		},
-		"enabled again": {prepare: func(b *Book, _ *Booking) {
-			_ = b.SetQueueState("a.q", scheduler.DisabledByUser)
-			_ = b.SetQueueState("a.q", 0)
-		}},
 		"overloaded": {
 			prepare: func(b *Book, _ *Booking) { b.SetLoad(map[string]string{"np_load_avg": "2"}) },
 			want:    `queue instance "a.q@n1" dropped because it is overloaded: np_load_avg=2.000000 (no load adjustment) >= 1.75`,
@@ -204,9 +195,6 @@ func TestHostWithoutQueues(t *testing.T) {
 	if slots, used := b.Usage(); slots != 0 || used != 0 {
 		t.Errorf("%d of %d slots are in use", used, slots)
 	}
-	if err := b.SetQueueState("a.q", 0); err == nil {
-		t.Error("there is a state")
-	}
 }
 
 // TestHostNameWithAndWithoutDomain checks that the book finds its host if the configuration has the
@@ -245,9 +233,6 @@ func TestHostNameWithAndWithoutDomain(t *testing.T) {
 // TestReconfigure replaces the configuration while jobs run.
 func TestReconfigure(t *testing.T) {
 	b := ready(t, small)
-	if err := b.SetQueueState("b.q", scheduler.SuspendedByUser); err != nil {
-		t.Fatal(err)
-	}
 	for _, x := range []*Booking{booking(t, 1, "-pe fill 2 -l mem=1 -q a.q", "a.q")} {
 		if err := b.Take(x, noon); err != nil {
 			t.Fatal(err)
@@ -281,7 +266,6 @@ func TestReconfigure(t *testing.T) {
 	more := small.with(files{"queues/a.q": "qname a.q\nhostlist n1\nslots 5\npe_list fill\n"})
 	check("with more slots", more, "-l mem=2", "a.q", "")
 	check("what is booked counts", more, "-l mem=3", "a.q", `(-l mem=3) cannot run at host "n1" because it offers only hc:mem=2.000`)
-	check("states stay", more, "", "b.q", `queue instance "b.q@n1" dropped because it is temporarily not available`)
 	gone := small.with(files{"queues/a.q": "qname a.q\nhostlist NONE\n", "queues/b.q": "qname b.q\nhostlist n1\nslots 3\n"})
 	check("without the queue", gone, "", "a.q", `queue instance "a.q@n1" dropped because it is temporarily not available`)
 	if slots, used := b.Usage(); slots != 5 || used != 2 {
@@ -364,9 +348,6 @@ func TestSeveralGoroutines(t *testing.T) {
 		for range 20 {
 			b.SetLoad(idle)
 			b.SetTopology("SCCCC", "")
-			if err := b.SetQueueState("a.q", 0); err != nil {
-				t.Error(err)
-			}
 			if _, err := b.Reconfigure(cluster); err != nil {
 				t.Error(err)
 			}

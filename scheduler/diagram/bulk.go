@@ -19,7 +19,7 @@ type change struct {
 func (d *Diagram) AddAll(bookings []Booking) error {
 	changes := make([]change, 0, 2*len(bookings))
 	for _, b := range bookings {
-		b.From = max(b.From, d.since)
+		b.From = max(b.From, 0)
 		if b.From >= b.Until {
 			continue
 		}

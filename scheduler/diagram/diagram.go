@@ -39,7 +39,6 @@ type Diagram struct {
 	// steps are sorted by time. Before the first one nothing is in use. Neighbouring steps differ
 	// in their amounts, and the first amount is not zero: so the representation is unique.
 	steps []step
-	since int64 // earlier steps have been forgotten
 }
 
 // step is the amount that is in use until the next step.
@@ -50,7 +49,7 @@ type step struct {
 
 // Add adds a booking. After an error the diagram is unchanged: see value.Amount.Add.
 func (d *Diagram) Add(b Booking) error {
-	b.From = max(b.From, d.since)
+	b.From = max(b.From, 0)
 	if b.From >= b.Until || b.Slots == 0 || b.Each == 0 {
 		return nil
 	}
@@ -202,22 +201,6 @@ func (d *Diagram) after(i int) []step {
 	return d.steps[max(i+1, 0):]
 }
 
-// Forget removes the part of the diagram before a time. Bookings that began earlier and continue
-// can still be removed as they were added.
-func (d *Diagram) Forget(before int64) {
-	if before <= d.since {
-		return
-	}
-	d.since = before
-	i := d.covering(before)
-	if i < 0 {
-		return
-	}
-	d.steps = slices.Delete(d.steps, 0, i)
-	d.steps[0].at = before
-	d.merge(0)
-}
-
 // IsEmpty reports whether nothing is ever in use.
 func (d *Diagram) IsEmpty() bool { return d == nil || len(d.steps) == 0 }
 
@@ -226,7 +209,7 @@ func (d *Diagram) Clone() *Diagram {
 	if d == nil {
 		return &Diagram{}
 	}
-	return &Diagram{steps: slices.Clone(d.steps), since: d.since}
+	return &Diagram{steps: slices.Clone(d.steps)}
 }
 
 // Steps returns the times at which the use changes, in order, each with the amount in use from then

@@ -168,33 +168,6 @@ func TestNothingIsInUse(t *testing.T) {
 	}
 }
 
-func TestForget(t *testing.T) {
-	var d Diagram
-	must(t, d.Add(one(10, 20, 1)))
-	must(t, d.Add(one(15, 40, 1)))
-	must(t, d.Add(one(30, Forever, 1)))
-	d.Forget(35)
-	wantShape(t, &d, [2]float64{35, 2}, [2]float64{40, 1})
-	d.Forget(30) // does not bring anything back
-	must(t, d.Add(one(0, 37, 1)))
-	wantShape(t, &d, [2]float64{35, 3}, [2]float64{37, 2}, [2]float64{40, 1})
-	for _, b := range []Booking{one(0, 37, 1), one(10, 20, 1), one(30, Forever, 1), one(15, 40, 1)} {
-		must(t, d.Remove(b))
-	}
-	if !d.IsEmpty() {
-		t.Errorf("%v is left", shape(&d))
-	}
-	must(t, d.AddAll([]Booking{one(0, 37, 1), one(0, 30, 1)}))
-	wantShape(t, &d, [2]float64{35, 1}, [2]float64{37, 0})
-	d.Forget(100)
-	if !d.IsEmpty() {
-		t.Errorf("%v is left", shape(&d))
-	}
-	must(t, d.Add(one(200, 300, 1)))
-	d.Forget(150)
-	wantShape(t, &d, [2]float64{200, 1}, [2]float64{300, 0})
-}
-
 func TestWhatFailsChangesNothing(t *testing.T) {
 	var d Diagram
 	must(t, d.Add(one(0, 100, 1)))

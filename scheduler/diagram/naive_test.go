@@ -68,7 +68,7 @@ func compare(t *rapid.T, d *Diagram, n *naive) {
 	}
 }
 
-// Whatever is added, tried, taken back and forgotten: the diagram is what the sum of
+// Whatever is added, tried and taken back: the diagram is what the sum of
 // each second is.
 func TestDiagramIsTheSumOfItsBookings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,7 +76,6 @@ func TestDiagramIsTheSumOfItsBookings(t *testing.T) {
 			d        Diagram
 			n        naive
 			bookings []Booking
-			now      int64
 		)
 		draw := func() Booking {
 			from := rapid.Int64Range(0, horizon-2).Draw(t, "from")
@@ -128,10 +127,6 @@ func TestDiagramIsTheSumOfItsBookings(t *testing.T) {
 					t.Fatalf("%v before, %v after", before, shape(&d))
 				}
 			},
-			"forget": func(t *rapid.T) {
-				now = max(now, rapid.Int64Range(0, horizon/2).Draw(t, "now"))
-				d.Forget(now)
-			},
 			"ask": func(t *rapid.T) {
 				b := draw()
 				slots := rapid.IntRange(0, 60).Draw(t, "capacity")
@@ -148,9 +143,6 @@ func TestDiagramIsTheSumOfItsBookings(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				for s := range now {
-					n[s] = 0
-				}
 				compare(t, &d, &n)
 			},
 		})

@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"iter"
 	"strings"
 )
 
@@ -68,25 +67,6 @@ func (a *Applicable) find(set, queue, host int32) int32 {
 		}
 	}
 	return -1
-}
-
-// Matches gives the rule of each set that is for the consumer at a place, as
-// SET/RULE, and the key under which it counts, e.g. "alice////n2/", in the order of
-// the sets.
-func (a *Applicable) Matches(queue, host int32) iter.Seq2[string, string] {
-	return func(yield func(rule, key string) bool) {
-		for set := range a.chains {
-			i := a.find(int32(set), queue, host)
-			if i < 0 {
-				continue
-			}
-			c := &a.candidates[i]
-			key := a.sets.key(c.rule, a.consumer, a.sets.place(c.rule, queue, host))
-			if !yield(c.rule.name, key) {
-				return
-			}
-		}
-	}
 }
 
 // Counter identifies the usage under a limit of a rule, by its key: the user, project, parallel

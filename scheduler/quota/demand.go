@@ -163,7 +163,7 @@ type Failure struct {
 	Never bool
 	// Everywhere, AllQueues and AllHosts say at which other places the job fails for the same
 	// reason: at all places, in all queues of the host, or on all hosts of the queue. There may be
-	// further such places: see Covers.
+	// further such places.
 	Everywhere, AllQueues, AllHosts bool
 	// Unforced means that the limited complex must be requested (complex(5), FORCED), and the job
 	// does not request it. Grid Engine then also shows a line about forced resources among the reasons for all jobs.
@@ -208,16 +208,6 @@ func (d *Demand) scope(f *Failure, candidate, queue, host int32) {
 		f.AllQueues = f.AllQueues && !before.hosts.has(host)
 		f.AllHosts = f.AllHosts && !before.queues.has(queue)
 	}
-}
-
-// Covers reports whether the job fails at another place for the same reason.
-func (f *Failure) Covers(queue, host int32) bool {
-	if f.demand == nil {
-		return false
-	}
-	a := f.demand.applicable
-	r := a.candidates[f.candidate].rule
-	return a.find(int32(r.set), queue, host) == f.candidate && Counter(a.sets.place(r, queue, host)) == f.place
 }
 
 // Text returns the reason as qstat -j shows it.

@@ -37,14 +37,6 @@ type Row struct {
 	Filter string
 }
 
-// LimitText returns the limit as qquota shows it: slots=3/5, or rank=5.
-func (r *Row) LimitText() string {
-	if r.Used == "" {
-		return r.Attribute + "=" + r.Limit
-	}
-	return r.Attribute + "=" + r.Used + "/" + r.Limit
-}
-
 // List returns the rows of qquota(1) in the order of the rules: for each limit on a consumable, a
 // row for each key with usage, in the order in which the usage began; for each limit on another
 // resource, one row.

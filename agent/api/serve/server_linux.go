@@ -198,15 +198,6 @@ func (s *Server) listen() error {
 	return nil
 }
 
-// Addresses returns the addresses of the listeners, in the order socket, TLS, loopback.
-func (s *Server) Addresses() []net.Addr {
-	var list []net.Addr
-	for _, l := range s.listeners {
-		list = append(list, l.Addr())
-	}
-	return list
-}
-
 // counter makes a counter for a listener: each listener counts separately, so that peers of one
 // cannot take the connections of another.
 func (s *Server) counter() *counter {
