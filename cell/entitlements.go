@@ -280,3 +280,78 @@ func (e *entitlements) clearUsage(now int64) {
 		e.Ledger.Projects[i].Clear(now)
 	}
 }
+
+// entitleAgain calls entitle for jobs that the scheduler already has.
+func (c *Cell) entitleAgain(is func(*Job) bool) {
+	for _, id := range c.ids() {
+		j := c.jobs[id]
+		if !is(j) {
+			continue
+		}
+		queued := !j.sched.Tasks.IsEmpty()
+		if queued {
+			c.state.Dequeue(&j.sched)
+		}
+		c.entitle(j)
+		if queued {
+			c.letSchedule(j)
+		}
+	}
+}
+
+// entitle determines the numbers by which the ticket policies identify the user, project and
+// department of a job.
+func (c *Cell) entitle(j *Job) {
+	s := &j.sched
+	user, project := c.policy.users.indexOf(j.Owner()), c.policy.projects.indexOf(j.Project)
+	s.User, s.Project = tickets.RefTo(user), tickets.RefTo(project)
+	s.Department = tickets.RefTo(c.policy.departments.indexOf(c.Department(j.Owner(), j.Group)))
+	s.Leaf = 0
+	if c.policy.Tree != nil {
+		s.Leaf = c.policy.Tree.Leaf(user, project)
+	}
+	// A running task keeps its start values, except for the user and project: its usage follows
+	// those of the job.
+	for _, t := range j.tasks {
+		if t.run != nil && t.run.Job != s {
+			f := t.run.Job
+			f.User, f.Project, f.Department, f.Leaf = s.User, s.Project, s.Department, s.Leaf
+		}
+	}
+}
+
+// Department returns the department of a user: the first user set of that type that contains the
+// user, otherwise the first that contains the group, otherwise defaultdepartment (access_list(5)).
+func (c *Cell) Department(user, group string) string {
+	byGroup := ""
+	for _, name := range c.cluster.UserSetNames() {
+		s, err := c.cluster.UserSet(name)
+		if err != nil || !s.Department {
+			continue
+		}
+		if slices.Contains(s.Users, user) {
+			return name
+		}
+		if byGroup == "" && slices.Contains(s.UserGroups, group) {
+			byGroup = name
+		}
+	}
+	if byGroup != "" {
+		return byGroup
+	}
+	return qconf.DefaultDepartment
+}
+
+// Departments returns the names of the departments in the order of the Entitlements. In this list,
+// and in those of Users and Projects, the name of a removed object is empty.
+func (c *Cell) Departments() []string { return c.policy.departments.list }
+
+// Users returns the names of the users that have an object, by their numbers.
+func (c *Cell) Users() []string { return c.policy.users.list }
+
+// Projects returns the names of the projects, by their numbers.
+func (c *Cell) Projects() []string { return c.policy.projects.list }
+
+// Entitled returns the shares and tickets of users, projects and departments, and their past usage.
+// Callers must not change it.
+func (c *Cell) Entitled() *scheduler.Entitlements { return &c.policy.Entitlements }
