@@ -26,7 +26,7 @@ type calendarState struct {
 // compileCalendars reads the calendars of all instances and applies their states.
 func (w *world) compileCalendars(now int64, zone *time.Location) {
 	byName := map[string]*calendarState{}
-	for i := range w.places {
+	for i := range w.instances {
 		id := scheduler.InstanceID(i)
 		name := w.model.Settings(id).Calendar
 		if name == "" {

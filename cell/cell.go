@@ -78,7 +78,7 @@ type world struct {
 	cluster       *qconf.Cluster
 	model         *scheduler.Model
 	state         *scheduler.State
-	places        []place // by queue instance
+	instances     []instance // by queue instance
 	subordination subordination
 	calendars     []*calendarState
 	problems      []error
@@ -122,9 +122,9 @@ func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world, orphans [
 	})
 	w.state = scheduler.NewState(w.model)
 	w.state.SetExplaining(!c.options.Unexplained)
-	w.places = make([]place, w.model.Instances())
-	w.subordination = newSubordination(w.model, w.state, w.places)
-	for i := range w.places {
+	w.instances = make([]instance, w.model.Instances())
+	w.subordination = newSubordination(w.model, w.state, w.instances)
+	for i := range w.instances {
 		id := scheduler.InstanceID(i)
 		settings := w.model.Settings(id)
 		var status scheduler.Status
@@ -133,8 +133,8 @@ func (c *Cell) newWorld(now int64, cluster *qconf.Cluster, old *world, orphans [
 		}
 		if was, ok := old.instance(settings.Queue, settings.Host); ok {
 			status |= old.state.Status(was) & keptStatus
-			w.places[i].errors, w.places[i].checked = old.places[was].errors, old.places[was].checked
-			w.state.ThresholdChecked(id, w.places[i].checked)
+			w.instances[i].errors, w.instances[i].checked = old.instances[was].errors, old.instances[was].checked
+			w.state.ThresholdChecked(id, w.instances[i].checked)
 		} else if settings.InitialState == qconf.InitialDisabled {
 			status |= scheduler.DisabledByUser
 		}

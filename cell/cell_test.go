@@ -34,7 +34,7 @@ func (h *harness) idle() {
 		if n := h.state.UsedSlots(id); n != 0 {
 			h.t.Errorf("%s: %d slots are in use", h.model.InstanceName(id), n)
 		}
-		if n := len(h.places[i].tasks); n != 0 {
+		if n := len(h.instances[i].tasks); n != 0 {
 			h.t.Errorf("%s has %d tasks", h.model.InstanceName(id), n)
 		}
 	}

@@ -7,20 +7,20 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// place is the cell's data of a queue instance in addition to its status.
-type place struct {
+// instance holds the data of the cell about a queue instance, in addition to its status.
+type instance struct {
 	tasks   []*Task  // tasks with slots there, in the order of their starts
 	errors  []string // reasons for its error state, caused by jobs; see also Cell.refusing
 	checked int64    // time at which suspend thresholds last suspended or resumed a task
 }
 
 // TasksIn returns the tasks that have slots of a queue instance, in the order of their starts.
-func (c *Cell) TasksIn(id scheduler.InstanceID) []*Task { return c.places[id].tasks }
+func (c *Cell) TasksIn(id scheduler.InstanceID) []*Task { return c.instances[id].tasks }
 
 // occupy registers a task with the instances where it has slots.
 func (c *Cell) occupy(t *Task) {
 	for _, g := range t.run.Grants {
-		p := &c.places[g.Instance]
+		p := &c.instances[g.Instance]
 		if i, found := slices.BinarySearchFunc(p.tasks, t, compareStarts); !found {
 			p.tasks = slices.Insert(p.tasks, i, t)
 		}
@@ -33,7 +33,7 @@ func compareStarts(a, b *Task) int {
 
 func (c *Cell) vacate(t *Task) {
 	for _, g := range t.run.Grants {
-		p := &c.places[g.Instance]
+		p := &c.instances[g.Instance]
 		if i, found := slices.BinarySearchFunc(p.tasks, t, compareStarts); found {
 			p.tasks = slices.Delete(p.tasks, i, i+1)
 		}
@@ -43,7 +43,7 @@ func (c *Cell) vacate(t *Task) {
 // leftBehind checks whether orphaned instances are no longer in use.
 func (c *Cell) leftBehind(grants []scheduler.Grant) {
 	for _, g := range grants {
-		c.stale = c.stale || c.state.Status(g.Instance)&scheduler.Orphaned != 0 && len(c.places[g.Instance].tasks) == 0
+		c.stale = c.stale || c.state.Status(g.Instance)&scheduler.Orphaned != 0 && len(c.instances[g.Instance].tasks) == 0
 	}
 }
 
@@ -65,7 +65,7 @@ func (c *Cell) setStatus(id scheduler.InstanceID, status scheduler.Status) {
 		return
 	}
 	resumed := status&scheduler.Suspended == 0
-	for _, t := range c.places[id].tasks {
+	for _, t := range c.instances[id].tasks {
 		if (before&scheduler.Suspended == 0) != resumed && t.resumed != resumed {
 			t.resumed = resumed
 			c.touchTask(t)

@@ -98,7 +98,7 @@ func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID
 		return
 	}
 	if op == RescheduleQueue {
-		for _, t := range slices.Clone(c.places[id].tasks) {
+		for _, t := range slices.Clone(c.instances[id].tasks) {
 			c.rescheduleByHand(t, force, a)
 		}
 		return
@@ -114,7 +114,7 @@ func (c *Cell) modifyQueue(by Caller, op QueueOperation, id scheduler.InstanceID
 		return // without a message (tested)
 	}
 	if op == ClearQueueError {
-		c.places[id].errors = nil
+		c.instances[id].errors = nil
 		c.touchInstance(id)
 		after |= failedBy(c.ErrorsOf(id))
 	}

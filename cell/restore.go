@@ -79,7 +79,7 @@ func (r *restoring) touchReplaced() {
 	for name := range r.queues {
 		touch(c, &c.unsaved.orphans, name)
 	}
-	for i := range c.places {
+	for i := range c.instances {
 		if id := scheduler.InstanceID(i); c.state.Status(id)&scheduler.Orphaned != 0 {
 			touch(c, &c.unsaved.orphans, c.model.InstanceName(id))
 		}
@@ -371,7 +371,7 @@ func (r *restoring) instanceStates() {
 			}
 		}
 		c.state.SetStatus(id, status)
-		c.places[id].errors, c.places[id].checked = x.Errors, x.Checked
+		c.instances[id].errors, c.instances[id].checked = x.Errors, x.Checked
 		c.state.ThresholdChecked(id, x.Checked)
 	}
 }

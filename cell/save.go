@@ -263,7 +263,7 @@ func (c *Cell) instanceRecord(name string) record {
 	if !ok {
 		return nil
 	}
-	status, p := c.state.Status(id), &c.places[id]
+	status, p := c.state.Status(id), &c.instances[id]
 	if len(p.errors) == 0 && len(c.ErrorsOf(id)) > 0 {
 		status &^= scheduler.Failed // the host reports it again
 	}

@@ -41,7 +41,7 @@ func failedBy(reasons []string) scheduler.Status {
 // ErrorsOf returns the reasons for the error state of a queue instance, as qstat -explain E shows
 // them.
 func (c *Cell) ErrorsOf(id scheduler.InstanceID) []string {
-	errors := c.places[id].errors
+	errors := c.instances[id].errors
 	if host := c.model.HostName(c.model.HostOf(id)); c.refusing[host] != "" {
 		errors = append(slices.Clone(errors), fmt.Sprintf("host %s takes no jobs: %s", host, c.refusing[host]))
 	}

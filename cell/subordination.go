@@ -15,15 +15,15 @@ import (
 //
 // It decides only: Cell suspends and resumes.
 type subordination struct {
-	model  *scheduler.Model
-	state  *scheduler.State
-	places []place
+	model     *scheduler.Model
+	state     *scheduler.State
+	instances []instance
 	// suspending is, by instance, the number of superordinate instances that suspend it queue-wise.
 	suspending []int
 }
 
-func newSubordination(model *scheduler.Model, state *scheduler.State, places []place) subordination {
-	return subordination{model: model, state: state, places: places, suspending: make([]int, len(places))}
+func newSubordination(model *scheduler.Model, state *scheduler.State, instances []instance) subordination {
+	return subordination{model: model, state: state, instances: instances, suspending: make([]int, len(instances))}
 }
 
 // usedSlots returns the used slots of the instances of hosts, to be compared with later.
@@ -156,7 +156,7 @@ func (s *subordination) running(t slotTree) int {
 	n := 0
 	for _, level := range t.levels {
 		for _, b := range level {
-			for _, x := range s.places[b.instance].tasks {
+			for _, x := range s.instances[b.instance].tasks {
 				if x.run.Suspended == 0 {
 					n++
 				}
@@ -174,7 +174,7 @@ func (s *subordination) toSuspend(t slotTree) *Task {
 		var best *Task
 		bestBranch := branch{}
 		for _, b := range level {
-			for _, x := range s.places[b.instance].tasks {
+			for _, x := range s.instances[b.instance].tasks {
 				if x.run.Suspended != 0 {
 					continue
 				}
@@ -198,7 +198,7 @@ func (s *subordination) toResume(t slotTree) *Task {
 		var best *Task
 		bestBranch := branch{}
 		for _, b := range level {
-			for _, x := range s.places[b.instance].tasks {
+			for _, x := range s.instances[b.instance].tasks {
 				if !x.slotwise {
 					continue
 				}
@@ -293,7 +293,7 @@ func (c *Cell) resubordinate(h scheduler.HostID) {
 // records say whether they are suspended.
 func (r *restoring) subordinations() {
 	c := r.cell
-	for i := range c.places {
+	for i := range c.instances {
 		over := scheduler.InstanceID(i)
 		for _, sub := range c.subordination.queueWise(over) {
 			if sub.reached(c.state.UsedSlots(over)) {

@@ -178,7 +178,7 @@ func (c *Cell) blame(t *Task, grants []scheduler.Grant, e End) {
 	host := c.model.HostName(c.model.HostOf(grants[0].Instance))
 	for _, id := range ids {
 		c.touchInstance(id)
-		c.places[id].errors = append(c.places[id].errors, fmt.Sprintf("queue %s marked QERROR as result of job %d's failure at host %s", c.model.Settings(id).Queue, t.Job.ID(), host))
+		c.instances[id].errors = append(c.instances[id].errors, fmt.Sprintf("queue %s marked QERROR as result of job %d's failure at host %s", c.model.Settings(id).Queue, t.Job.ID(), host))
 		c.setStatus(id, c.state.Status(id)|scheduler.Failed)
 	}
 }
@@ -411,7 +411,7 @@ func (c *Cell) giveUpHost(host string) {
 		return
 	}
 	for _, i := range c.model.InstancesOn(id) {
-		for _, t := range slices.Clone(c.places[i].tasks) {
+		for _, t := range slices.Clone(c.instances[i].tasks) {
 			if t.run != nil && !t.Deleted && c.rerunnable(t) {
 				c.reschedule(t, true)
 			}

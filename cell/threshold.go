@@ -22,19 +22,19 @@ func (c *Cell) followThresholds(now int64, list []scheduler.ThresholdAction) {
 		c.resuspendOn(t)
 		// The interval of the master task's queue begins, whichever queue had the alarm.
 		master := t.run.Grants[0].Instance
-		c.places[master].checked = now
+		c.instances[master].checked = now
 		c.touchInstance(master)
 		c.state.ThresholdChecked(master, now)
 	}
 }
 
 // thresholdDue returns the time of the next action of an instance's suspend thresholds.
-func (c *Cell) thresholdDue(place int) (int64, bool) {
-	p := &c.places[place]
+func (c *Cell) thresholdDue(index int) (int64, bool) {
+	p := &c.instances[index]
 	if p.checked == 0 || len(p.tasks) == 0 {
 		return 0, false
 	}
-	settings := c.model.Settings(scheduler.InstanceID(place))
+	settings := c.model.Settings(scheduler.InstanceID(index))
 	if len(settings.SuspendThresholds) == 0 || settings.SuspendInterval == qconf.Forever {
 		return 0, false
 	}

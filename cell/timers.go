@@ -128,7 +128,7 @@ func (c *Cell) NextEvent(now int64) (at int64, ok bool) {
 			consider(cal.next)
 		}
 	}
-	for i := range c.places {
+	for i := range c.instances {
 		if t, due := c.thresholdDue(i); due {
 			consider(max(t, now+1))
 		}

@@ -199,7 +199,7 @@ func (c *Cell) touchConfiguration(old *world) {
 		if w == nil {
 			continue
 		}
-		for i := range w.places {
+		for i := range w.instances {
 			id := scheduler.InstanceID(i)
 			touch(c, &c.unsaved.instances, w.model.InstanceName(id))
 			if w.state.Status(id)&scheduler.Orphaned != 0 {
