@@ -61,7 +61,7 @@ func (a *Agent) hold(e *entry) {
 // setLoad uses the last reported load values for admission, because a master decides by the same
 // values. The caller holds the lock of the table.
 func (a *Agent) setLoad() {
-	values := a.load.of(a.options.Host)
+	values := a.load.ofHost(a.options.Host)
 	problems := a.table.book.SetLoad(values)
 	problems = append(problems, a.table.book.SetTopology(values["m_topology"], "")...)
 	for _, p := range problems {

@@ -118,8 +118,8 @@ func (b *loadBook) known() bool {
 	return b.values != nil
 }
 
-// of returns the values of a host by name.
-func (b *loadBook) of(host string) map[string]string {
+// ofHost returns the values of a host by name.
+func (b *loadBook) ofHost(host string) map[string]string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	values := map[string]string{}

@@ -7,5 +7,5 @@ import "sync"
 // the disk takes, so the lock of the table is not held meanwhile.
 type scriptLocks [64]sync.RWMutex
 
-// of returns the lock of a job. Jobs may share one.
-func (l *scriptLocks) of(number int) *sync.RWMutex { return &l[uint(number)%uint(len(l))] }
+// forJob returns the lock of a job. Jobs may share one.
+func (l *scriptLocks) forJob(number int) *sync.RWMutex { return &l[uint(number)%uint(len(l))] }

@@ -272,7 +272,7 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 
 // prepareFiles writes the files of a job, and its script if no other task of the job has done so.
 func (a *Agent) prepareFiles(order *launch.Assignment, e *entry) (*launch.Job, error) {
-	lock := a.scripts.of(e.id.Job)
+	lock := a.scripts.forJob(e.id.Job)
 	lock.RLock()
 	defer lock.RUnlock()
 	return a.launcher.Prepare(order, e.id, e.record.hosted())
@@ -316,7 +316,7 @@ func (a *Agent) removeScript(e *entry) {
 	if e.id.PETask != "" {
 		return
 	}
-	lock := a.scripts.of(e.id.Job)
+	lock := a.scripts.forJob(e.id.Job)
 	lock.Lock() // no task stores the script between the two steps
 	defer lock.Unlock()
 	if a.table.releaseScript(e) {

@@ -41,7 +41,7 @@ func (g *Group) dir(i int) string {
 // in returns the directory of the group in the hierarchy of a feature; empty if the group has none
 // there.
 func (g *Group) in(f Feature) string {
-	p := g.system.places[f]
+	p := g.system.files[f]
 	if p.err != nil || !slices.Contains(g.used, p.hierarchy) {
 		return ""
 	}

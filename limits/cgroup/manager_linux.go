@@ -182,7 +182,7 @@ func (m *Manager) Create(name string, l Limits) (*Group, error) {
 
 func (g *Group) create(l *Limits) error {
 	for _, f := range l.need() {
-		if e := g.system.places[f].err; e != nil {
+		if e := g.system.files[f].err; e != nil {
 			g.unmet = append(g.unmet, e)
 		}
 	}
@@ -226,7 +226,7 @@ func (s *System) useful(l *Limits) []int {
 	var list []int
 	add := func(features []Feature) {
 		for _, f := range features {
-			if p := s.places[f]; p.err == nil && s.Hierarchies[p.hierarchy].Parent != "" && !slices.Contains(list, p.hierarchy) {
+			if p := s.files[f]; p.err == nil && s.Hierarchies[p.hierarchy].Parent != "" && !slices.Contains(list, p.hierarchy) {
 				list = append(list, p.hierarchy)
 			}
 		}

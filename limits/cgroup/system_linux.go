@@ -17,8 +17,8 @@ import (
 type System struct {
 	Version     Version
 	Hierarchies []Hierarchy
-	// places holds, for each feature, the hierarchy that provides it, or the reason why none does.
-	places [NumFeatures]place
+	// files holds, for each feature, the hierarchy that provides it, or the reason why none does.
+	files [NumFeatures]interfaceFile
 	// core describes the files that a v2 group has with or without controllers. It is filled in
 	// when the first group is created.
 	core *coreFiles
@@ -60,7 +60,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-type place struct {
+// interfaceFile says where the kernel offers a feature, or why it does not.
+type interfaceFile struct {
 	hierarchy int
 	file      string // in the directory of a group; empty for devices of v2
 	err       *group.NotSupportedError
@@ -69,7 +70,7 @@ type place struct {
 // Check returns nil if the host has a feature, and otherwise a *group.NotSupportedError with the
 // reason and the remedy.
 func (s *System) Check(f Feature) error {
-	if err := s.places[f].err; err != nil {
+	if err := s.files[f].err; err != nil {
 		return err
 	}
 	return nil
@@ -77,10 +78,10 @@ func (s *System) Check(f Feature) error {
 
 // Where returns the hierarchy that provides a feature; nil if none does.
 func (s *System) Where(f Feature) *Hierarchy {
-	if s.places[f].err != nil {
+	if s.files[f].err != nil {
 		return nil
 	}
-	return &s.Hierarchies[s.places[f].hierarchy]
+	return &s.Hierarchies[s.files[f].hierarchy]
 }
 
 // v1 and v2 report whether that version provides the feature.
@@ -201,13 +202,13 @@ func (s *System) locate(c Config, refused map[string]error) bool {
 			return false
 		}
 	}
-	for f := range s.places {
-		s.places[f] = s.find(c, Feature(f), probes, refused)
+	for f := range s.files {
+		s.files[f] = s.find(c, Feature(f), probes, refused)
 	}
 	return true
 }
 
-func (s *System) find(c Config, f Feature, probes []string, refused map[string]error) place {
+func (s *System) find(c Config, f Feature, probes []string, refused map[string]error) interfaceFile {
 	var unnamed error
 	for _, unified := range []bool{true, false} {
 		want := features[f].v1
@@ -225,7 +226,7 @@ func (s *System) find(c Config, f Feature, probes []string, refused map[string]e
 					continue
 				}
 				if _, err := os.Stat(filepath.Join(probes[i], want.name)); err == nil {
-					return place{hierarchy: i, file: want.name}
+					return interfaceFile{hierarchy: i, file: want.name}
 				}
 			}
 		}
@@ -235,7 +236,7 @@ func (s *System) find(c Config, f Feature, probes []string, refused map[string]e
 		for i, h := range s.Hierarchies {
 			if h.Unified && probes[i] != "" {
 				if e.Err = tryDeviceFilter(probes[i]); e.Err == nil {
-					return place{hierarchy: i}
+					return interfaceFile{hierarchy: i}
 				}
 			}
 		}
@@ -243,7 +244,7 @@ func (s *System) find(c Config, f Feature, probes []string, refused map[string]e
 	if e.Err == nil {
 		e.Err = s.why(f, refused)
 	}
-	return place{err: e}
+	return interfaceFile{err: e}
 }
 
 // why returns the reason why a feature is missing, if it is known.

@@ -23,7 +23,7 @@ type observation map[string]string
 // observe collects the results that are still available after all phases.
 func (d *driver) observe() error {
 	for i := range d.cases {
-		o := d.of(i)
+		o := d.observation(i)
 		for key, value := range d.notes[d.jobs[i]] {
 			o["note/"+key] = value
 		}
@@ -31,7 +31,7 @@ func (d *driver) observe() error {
 	return errors.Join(d.observeAccounting(), d.observeProbes(), d.observeHome())
 }
 
-func (d *driver) of(i int) observation {
+func (d *driver) observation(i int) observation {
 	if d.seen[i] == nil {
 		d.seen[i] = observation{"job number": strconv.Itoa(d.jobs[i])}
 	}
@@ -57,16 +57,16 @@ func (d *driver) observeAccounting() error {
 		count[task]++
 		prefix := fmt.Sprintf("acct/%d.%d/", r.Task(), count[task])
 		for name, value := range r {
-			d.of(i)[prefix+name] = d.cases[i].measurement(prefix+name, value)
+			d.observation(i)[prefix+name] = d.cases[i].measurement(prefix+name, value)
 		}
 		// For times: whether they exist, and whether they are consistent.
 		start, _ := strconv.Atoi(r["start_time"])
 		end, _ := strconv.Atoi(r["end_time"])
 		wall, _ := strconv.ParseFloat(r["ru_wallclock"], 64)
 		for _, name := range []string{"qsub_time", "start_time", "end_time"} {
-			d.of(i)[prefix+name] = fmt.Sprintf("set: %v", r[name] != "0")
+			d.observation(i)[prefix+name] = fmt.Sprintf("set: %v", r[name] != "0")
 		}
-		d.of(i)[prefix+"times fit"] = fmt.Sprint(end >= start && math.Abs(float64(end-start)-wall) <= 1)
+		d.observation(i)[prefix+"times fit"] = fmt.Sprint(end >= start && math.Abs(float64(end-start)-wall) <= 1)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (d *driver) observeProbes() error {
 		if i < 0 {
 			return fmt.Errorf("report %q belongs to no job", name)
 		}
-		flatten(d.of(i), "seen/"+rest, report)
+		flatten(d.observation(i), "seen/"+rest, report)
 	}
 	return nil
 }
@@ -166,12 +166,12 @@ func (d *driver) observeActive(p phase) {
 			prefix := "active/" + strings.TrimPrefix(filepath.Ext(dir), ".") + "/"
 			entries, err := os.ReadDir(dir)
 			if err != nil {
-				d.of(i)[prefix+"error"] = err.Error()
+				d.observation(i)[prefix+"error"] = err.Error()
 			}
 			for _, e := range entries {
-				addFile(d.of(i), prefix+e.Name(), filepath.Join(dir, e.Name()))
+				addFile(d.observation(i), prefix+e.Name(), filepath.Join(dir, e.Name()))
 				if text, err := os.ReadFile(filepath.Join(dir, e.Name())); err == nil {
-					d.cases[i].addActive(d.of(i), prefix+e.Name(), e.Name(), string(text))
+					d.cases[i].addActive(d.observation(i), prefix+e.Name(), e.Name(), string(text))
 				}
 			}
 		}
@@ -261,13 +261,13 @@ func (d *driver) observeHome() error {
 			return fmt.Errorf("the file %q in alice's home belongs to no job", name)
 		}
 		field := "home/" + name
-		addFile(d.of(i), field, path)
+		addFile(d.observation(i), field, path)
 		if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), "core") {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return err
 			}
-			d.of(i)[field+"/content"] = gotOnce(string(text))
+			d.observation(i)[field+"/content"] = gotOnce(string(text))
 		}
 		return nil
 	})

@@ -11,8 +11,8 @@ import (
 type object struct {
 	path  string // below the configuration directory
 	lines []string
-	from  []place // of each line; one place for all lines if there is only one
-	// added is the number of lines inserted before the first line of the place.
+	from  []origin // of each line; one origin for all lines if there is only one
+	// added is the number of lines inserted before the first line of the origin.
 	added int
 	// emptied holds the lines of lists from which all items were removed.
 	emptied map[int]bool
@@ -21,13 +21,13 @@ type object struct {
 // none is the text of an empty list.
 const none = "NONE"
 
-// place is the source of a line: a file, or the command that printed it.
-type place struct {
+// origin is the source of a line: a file, or the command that printed it.
+type origin struct {
 	name string
 	line int // 0 for the whole source
 }
 
-func (p place) String() string {
+func (p origin) String() string {
 	if p.line == 0 {
 		return p.name
 	}
@@ -35,7 +35,7 @@ func (p place) String() string {
 }
 
 func newObject(path, from, text string) *object {
-	return &object{path: path, lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n"), from: []place{{name: from}}}
+	return &object{path: path, lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n"), from: []origin{{name: from}}}
 }
 
 // text returns the remaining lines.
@@ -43,14 +43,14 @@ func (o *object) text() []byte { return []byte(strings.Join(o.lines, "\n") + "\n
 
 // origin returns the file and line from which a line of the object comes. Lines count from 1; line
 // 0 stands for the whole object.
-func (o *object) origin(line int) place {
+func (o *object) origin(line int) origin {
 	if len(o.from) > 1 {
 		if 0 < line && line <= len(o.from) {
 			return o.from[line-1]
 		}
-		return place{name: o.from[0].name}
+		return origin{name: o.from[0].name}
 	}
-	return place{o.from[0].name, max(line-o.added, 0)}
+	return origin{o.from[0].name, max(line-o.added, 0)}
 }
 
 // end returns the line after the attribute that begins at a line, which may be continued. Lines

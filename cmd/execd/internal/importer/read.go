@@ -27,12 +27,12 @@ type source struct {
 
 // finding describes something that is not imported.
 type finding struct {
-	place
+	origin
 	what, why string
 }
 
 func (f finding) String() string {
-	text := f.place.String() + ": "
+	text := f.origin.String() + ": "
 	if f.what != "" {
 		text += f.what + ": "
 	}
@@ -44,7 +44,7 @@ func newSource() *source {
 }
 
 func (s *source) leave(name, what, why string) {
-	s.left = append(s.left, finding{place{name: name}, what, why})
+	s.left = append(s.left, finding{origin{name: name}, what, why})
 }
 
 // add adds an object, without lines that are not configuration.
@@ -364,7 +364,7 @@ func complexes(parts []*object) *object {
 			row = append(row, values[name])
 		}
 		whole.lines = append(whole.lines, strings.Join(row, " "))
-		whole.from = append(whole.from, place{name: p.from[0].name})
+		whole.from = append(whole.from, origin{name: p.from[0].name})
 	}
 	return whole
 }
