@@ -18,7 +18,7 @@ func limitCases() []jobCase {
 		{name: "too big a file, written by the job itself", opts: []string{"-b", "y", "-shell", "n", "-l", "h_fsize=20k,h_core=0"}, cmd: []string{"/bin/dd", "if=/dev/zero", "of=OUT/big", "bs=1k", "count=100"}},
 		{name: "too long, with h_rt", opts: []string{"-l", "h_rt=2"}, script: "#!/bin/sh\nexec sleep 600\n"},
 		{name: "too long, with h_rt and a warning", queue: attrs("notify", "00:00:01"), opts: []string{"-l", "h_rt=2", "-notify"}, script: "#!/bin/sh\ntrap 'echo got USR2' USR2\nREADY\nAWAIT\n"},
-		{name: "too long, with s_rt", opts: []string{"-l", "s_rt=2"}, script: "#!/bin/sh\ntrap 'echo got USR1; exit 3' USR1\nREADY\nAWAIT\n"},
+		{name: "too long, with s_rt", opts: []string{"-l", "s_rt=2"}, script: "#!/bin/sh\ntrap 'trap \"\" USR1; echo got USR1; exit 3' USR1\nREADY\nAWAIT\n"},
 		{name: "too much CPU time, with s_cpu", opts: []string{"-l", "s_cpu=2,h_core=0"}, script: "#!/bin/sh\nwhile :; do :; done\n"},
 	}
 }
