@@ -15,6 +15,6 @@ func (a Area) ScriptPath(job int) string { return string(a) + "/" + dirJobScript
 // Check reports whether a description can be written to a job directory, without creating anything.
 // The error is a *ValueError for a value that cannot be written.
 func Check(d *job.Description) error {
-	_, err := contents(d, nil)
+	_, err := contents(d, CreateOptions{})
 	return err
 }

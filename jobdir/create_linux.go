@@ -23,7 +23,8 @@ type CreateOptions struct {
 	// acknowledges a start to a master, the directory must be durable. After a power loss nothing
 	// needs the directory of a job that ran in the foreground.
 	NoSync bool
-	// Record is the first line of the file "start"; nil for no such file.
+	// Record is the first line of the file "start", with its newline; nil for no such file. Records of
+	// several lines are refused: Start would take the others for files of the directory.
 	Record []byte
 	// Files already exist in the directory. They must be on the disk before the config exists.
 	Files []File
@@ -36,7 +37,7 @@ type CreateOptions struct {
 // directory without a config is unfinished, nothing was started from it, and it may be removed at
 // any time.
 func (s *Spool) Create(d *job.Description, o CreateOptions) (*Dir, error) {
-	if _, err := contents(d, o.Hosts); err != nil {
+	if _, err := contents(d, o); err != nil {
 		return nil, err
 	}
 	dir, err := s.Begin(d.ID, o)
@@ -64,7 +65,7 @@ func (s *Spool) Begin(id job.ID, o CreateOptions) (*Dir, error) {
 
 // Complete finishes a directory made by Begin. After an error the directory remains unfinished.
 func (s *Spool) Complete(dir *Dir, d *job.Description, o CreateOptions) error {
-	files, err := contents(d, o.Hosts)
+	files, err := contents(d, o)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,10 @@ func (s *Spool) Complete(dir *Dir, d *job.Description, o CreateOptions) error {
 }
 
 // contents returns the files of a new directory, in the order in which they are written.
-func contents(d *job.Description, hosts []PEHost) ([]File, error) {
+func contents(d *job.Description, o CreateOptions) ([]File, error) {
+	if o.Record != nil && !IsRecord(o.Record) {
+		return nil, &ValueError{FileStart, "the record", quote(string(o.Record)) + " is not one line"}
+	}
 	config, err := FormatConfig(d)
 	if err != nil {
 		return nil, err
@@ -94,8 +98,8 @@ func contents(d *job.Description, hosts []PEHost) ([]File, error) {
 	if len(args) > 0 {
 		files = append(files, File{FileArguments, args})
 	}
-	if len(hosts) > 0 {
-		b, err := FormatPEHosts(hosts)
+	if len(o.Hosts) > 0 {
+		b, err := FormatPEHosts(o.Hosts)
 		if err != nil {
 			return nil, err
 		}

@@ -43,6 +43,11 @@ func seal(record []byte, files []File) []byte {
 	return b.Bytes()
 }
 
+// IsRecord reports whether a text can be the record of a file "start": one line, with its newline.
+func IsRecord(text []byte) bool {
+	return len(text) > 0 && bytes.IndexByte(text, '\n') == len(text)-1
+}
+
 // checksum returns the FNV-1a checksum of b. Importing package hash would make the supervisor
 // larger.
 func checksum(b []byte) uint64 {

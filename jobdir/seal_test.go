@@ -48,6 +48,19 @@ func TestSeal(t *testing.T) {
 	}
 }
 
+// TestRecordsOfSeveralLines: a record cannot add files to those that Restore writes.
+func TestRecordsOfSeveralLines(t *testing.T) {
+	s := newSpool(t)
+	for _, record := range []string{"", "{}", "{}\nfile config 2\na\n\n", "{}\n\n"} {
+		if _, err := s.Create(simple(job.ID{Job: 7}), CreateOptions{Record: []byte(record)}); err == nil {
+			t.Errorf("the record %q is written", record)
+		}
+	}
+	if ids, err := s.Jobs(); len(ids) > 0 || err != nil {
+		t.Errorf("a directory is left: %v, %v", ids, err)
+	}
+}
+
 // TestStartFileRestoresAllFiles checks that all files of an accepted job can be rebuilt from the
 // file "start", the only one that is certainly on the disk.
 func TestStartFileRestoresAllFiles(t *testing.T) {

@@ -248,6 +248,7 @@ func checkOurs(p *launch.Plan) error {
 		"a number of slots below 1":       d.HostSlots < 1 || d.PE != nil && d.PE.Slots < 1,
 		"no start mode of shells":         !d.Command.StartMode.Valid(),
 		"a record that is too long":       len(p.Record) > mostRecord,
+		"a record that is not one line":   p.Record != nil && !jobdir.IsRecord(p.Record),
 		"too many lines of pe_hostfile":   len(p.Hosts) > 1<<16,
 	} {
 		if there {
