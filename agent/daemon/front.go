@@ -126,6 +126,7 @@ func siteOptions(c *qconf.Cluster, host string) (argv []string, err error) {
 	others := false // there are procedures of other users than the owner of a job
 	var queues []launcher.Queue
 	var pes []launcher.PE
+	var ckpts []launcher.Ckpt
 	procedures := func(list ...string) {
 		add(command, list...)
 		for _, c := range list {
@@ -155,7 +156,7 @@ func siteOptions(c *qconf.Cluster, host string) (argv []string, err error) {
 	for _, name := range c.CheckpointNames() {
 		if k, err := c.Checkpoint(name); err == nil {
 			add(command, k.Command, k.MigrationCommand, k.RestartCommand, k.CleanCommand)
-			add("--ckpt-dir", k.Dir)
+			ckpts = append(ckpts, launcher.Ckpt{Name: name, Dir: k.Dir})
 		}
 	}
 	if !others {
@@ -174,6 +175,13 @@ func siteOptions(c *qconf.Cluster, host string) (argv []string, err error) {
 			return nil, err
 		}
 		argv = append(argv, "--pe", string(text))
+	}
+	for _, k := range ckpts {
+		text, err := json.Marshal(k)
+		if err != nil {
+			return nil, err
+		}
+		argv = append(argv, "--ckpt", string(text))
 	}
 	return argv, nil
 }

@@ -26,6 +26,12 @@ type PE struct {
 	Stop  string `json:"stop,omitempty"`
 }
 
+// Ckpt is a checkpointing environment of root's configuration.
+type Ckpt struct {
+	Name string `json:"name"`
+	Dir  string `json:"dir,omitempty"`
+}
+
 // procedure is a procedure of the site that a job has.
 type procedure struct{ what, command string }
 
@@ -41,6 +47,9 @@ func otherUsers(d *job.Description) []procedure {
 	})
 }
 
+// remedy is what an administrator does about a procedure that is refused.
+const remedy = "with --front-user, write it into the directory of --conf and start the daemon again"
+
 // checkProcedures refuses procedures of other users than the owner, except those that root's configuration has for
 // the queue and the parallel environment of the job.
 func (r *Rules) checkProcedures(d *job.Description) error {
@@ -52,22 +61,30 @@ func (r *Rules) checkProcedures(d *job.Description) error {
 	if q := r.Site.queue(d.Queue); q != nil {
 		own = *q
 	} else {
-		return fmt.Errorf("%s %q runs as another user, and the queue %s is not in root's configuration", list[0].what, list[0].command, d.Queue)
+		return fmt.Errorf("%s %q runs as another user, and the queue %s is not in root's configuration: "+remedy, list[0].what, list[0].command, d.Queue)
 	}
 	var pe PE
 	if d.PE != nil {
-		if i := slices.IndexFunc(r.Site.PEs, func(p PE) bool { return p.Name == d.PE.Name }); i >= 0 {
-			pe = r.Site.PEs[i]
+		i := slices.IndexFunc(r.Site.PEs, func(p PE) bool { return p.Name == d.PE.Name })
+		if i < 0 {
+			return fmt.Errorf("%s %q runs as another user, and the parallel environment %s is not in root's configuration: "+remedy, list[0].what, list[0].command, d.PE.Name)
 		}
+		pe = r.Site.PEs[i]
 	}
 	want := map[string]string{"prolog": own.Prolog, "epilog": own.Epilog, "start_proc_args": pe.Start, "stop_proc_args": pe.Stop}
 	for _, p := range list {
 		if p.command != want[p.what] {
-			return fmt.Errorf("%s %q runs as another user than the owner and is not that of root's configuration: with --front-user, write it into the directory of --conf and start the daemon again", p.what, p.command)
+			return fmt.Errorf("%s %q runs as another user than the owner and is not that of root's configuration: "+remedy, p.what, p.command)
 		}
 	}
-	if c := d.Ckpt; c != nil && c.Dir != "" && !slices.Contains(r.Site.CkptDirs, c.Dir) {
-		return fmt.Errorf("ckpt_dir %q is not in root's configuration, and %s %q runs as another user", c.Dir, list[0].what, list[0].command)
+	if c := d.Ckpt; c != nil && !slices.Contains(r.Site.Ckpts, Ckpt{c.Name, c.Dir}) {
+		return fmt.Errorf("%s %q runs as another user, and the checkpointing environment %s with ckpt_dir %q is not in root's configuration: "+remedy, list[0].what, list[0].command, c.Name, c.Dir)
+	}
+	// The commands refuse such names. A submission of an accomplice of the front was not checked by a command.
+	for _, n := range []procedure{{"job name", d.Name}, {"account", d.Account}} {
+		if strings.Contains(n.command, "/") {
+			return fmt.Errorf("%s %q runs as another user, and the %s %.200q has a /", list[0].what, list[0].command, n.what, n.command)
+		}
 	}
 	return nil
 }
@@ -101,7 +118,8 @@ func checkWords(p *launch.Plan) error {
 		}
 	}
 	for _, w := range words {
-		if strings.ContainsFunc(w.command, isSpecial) {
+		path := strings.Contains(w.command, "/") && !launch.IsThing(w.what) // an element of a resource map may be a path
+		if path || strings.ContainsFunc(w.command, isSpecial) {
 			return fmt.Errorf("%s %.200q has a character that names do not have", w.what, w.command)
 		}
 	}

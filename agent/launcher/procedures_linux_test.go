@@ -17,7 +17,7 @@ func TestForgedProcedures(t *testing.T) {
 	site.Queues = []Queue{{Name: "all.q", Prolog: prolog, Epilog: "daemon@/site/epilog"}, {Name: "other.q", Prolog: "root@/site/other"}}
 	site.Queues[0].Limits = job.Unlimited()
 	site.Queues[0].Limits[job.CPU].Hard = 100
-	site.PEs, site.CkptDirs = []PE{{Name: "p", Start: "root@/site/start"}}, []string{"/ckpt"}
+	site.PEs, site.Ckpts = []PE{{Name: "p", Start: "root@/site/start"}}, []Ckpt{{"c", "/ckpt"}, {"other", "/other"}}
 	n := 0
 	honest := func() *order {
 		n++
@@ -38,13 +38,21 @@ func TestForgedProcedures(t *testing.T) {
 		"the procedure as stop_proc_args": {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) { p.Stop = "root@/site/start" }) }, "not that of root's configuration"},
 		"a parallel environment of its own": {func(o *order) {
 			w.parallel(o, func(p *job.ParallelEnvironment) { p.Name, p.Start = "q", "root@/site/start" })
-		}, "not that of root's configuration"},
-		"the prolog as the starter_method":   {func(o *order) { o.plan.Description.StarterMethod = prolog }, "starter_method"},
-		"a queue of its own":                 {func(o *order) { w.queue(o, "new.q") }, "the queue new.q is not in root's configuration"},
-		"a queue that a shell would read":    {func(o *order) { w.queue(o, "$(id)") }, "a character that names do not have"},
-		"a queue of two words":               {func(o *order) { w.queue(o, "all.q x") }, "a character that names do not have"},
-		"processors that a shell would read": {func(o *order) { o.plan.Description.Processors = "`id`" }, "a character that names do not have"},
-		"two lines of pe_hostfile":           {func(o *order) { o.plan.Hosts[0].Queue = "all.q\nhost" }, "a character that names do not have"},
+		}, "the parallel environment q is not in root's configuration"},
+		"a parallel environment for the prolog only": {func(o *order) {
+			w.parallel(o, func(p *job.ParallelEnvironment) { p.Name = "-c" })
+		}, "the parallel environment -c is not in root's configuration"},
+		"a parallel environment that leads up": {func(o *order) {
+			w.parallel(o, func(p *job.ParallelEnvironment) { p.Name = "../../tmp/x" })
+		}, "a character that names do not have"},
+		"a queue in pe_hostfile that leads up": {func(o *order) { o.plan.Hosts[0].Queue = "../../tmp/x@host" }, "a character that names do not have"},
+		"processors that are a file":           {func(o *order) { o.plan.Description.Processors = "/tmp/x" }, "a character that names do not have"},
+		"the prolog as the starter_method":     {func(o *order) { o.plan.Description.StarterMethod = prolog }, "starter_method"},
+		"a queue of its own":                   {func(o *order) { w.queue(o, "new.q") }, "the queue new.q is not in root's configuration"},
+		"a queue that a shell would read":      {func(o *order) { w.queue(o, "$(id)") }, "a character that names do not have"},
+		"a queue of two words":                 {func(o *order) { w.queue(o, "all.q x") }, "a character that names do not have"},
+		"processors that a shell would read":   {func(o *order) { o.plan.Description.Processors = "`id`" }, "a character that names do not have"},
+		"two lines of pe_hostfile":             {func(o *order) { o.plan.Hosts[0].Queue = "all.q\nhost" }, "a character that names do not have"},
 		"a variable that a shell would read": {func(o *order) {
 			o.plan.Description.Environment = append(o.plan.Description.Environment, "SGE_HGR_x=1;id")
 		}, "a character that names do not have"},
@@ -55,6 +63,10 @@ func TestForgedProcedures(t *testing.T) {
 			w.says(o, "SGE_CKPT_ENV=c", "SGE_CKPT_DIR=/etc")
 			o.plan.Description.Ckpt = &job.Checkpoint{Name: "c", Interface: "userdefined", Dir: "/etc"}
 		}, `ckpt_dir "/etc"`},
+		"the checkpoints of another environment": {func(o *order) {
+			w.says(o, "SGE_CKPT_ENV=c", "SGE_CKPT_DIR=/other")
+			o.plan.Description.Ckpt = &job.Checkpoint{Name: "c", Interface: "userdefined", Dir: "/other"}
+		}, `the checkpointing environment c with ckpt_dir "/other"`},
 		"users of procedures": {func(o *order) { o.plan.Users = []int{0} }, "users of procedures"},
 	} {
 		o := honest()

@@ -24,11 +24,11 @@ type Site struct {
 	// Commands are the procedures, methods and commands of queues, hosts, parallel and checkpointing
 	// environments, as the configuration has them. Shells are the shells of queues.
 	Commands, Shells []string
-	// Queues, PEs and CkptDirs are for procedures of other users than the owner: no queue is there if root's
-	// configuration has no such procedure.
-	Queues   []Queue
-	PEs      []PE
-	CkptDirs []string
+	// Queues, PEs and Ckpts are those of root's configuration, for procedures of other users than the owner. They are
+	// empty if root's configuration has no such procedure.
+	Queues []Queue
+	PEs    []PE
+	Ckpts  []Ckpt
 	// SGERoot, SGECell and BinaryPath are as in launch.Assignment.
 	SGERoot, SGECell, BinaryPath string
 	Arch                         string

@@ -87,7 +87,7 @@ func (l *list) Set(s string) error {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	var tmpdirs, commands, shells, ckptDirs, queues, pes, attributes list
+	var tmpdirs, commands, shells, queues, pes, ckpts, attributes list
 	flags := flag.NewFlagSet("execd-launcher", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.user, "front-user", "", "")
@@ -100,9 +100,9 @@ func parse(args []string) (*options, error) {
 	flags.Var(&shells, "shell", "")
 	flags.StringVar(&o.gpuRoot, "gpu-root", "", "")
 	flags.Var(&o.gpus, "gpu", "")
-	flags.Var(&ckptDirs, "ckpt-dir", "")
 	flags.Var(&queues, "queue", "")
 	flags.Var(&pes, "pe", "")
+	flags.Var(&ckpts, "ckpt", "")
 	flags.Var(&o.requests, "requests", "")
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w; execd starts it, see execd standalone --help", err)
@@ -123,10 +123,10 @@ func parse(args []string) (*options, error) {
 	if o.config, err = qconf.ParseConfiguration("global", []byte(strings.Join(attributes, "\n")+"\n")); err == nil {
 		o.rules.MinUID, o.rules.MinGID, o.rules.GroupIDs = o.config.MinUID, o.config.MinGID, o.config.GIDRange
 		o.rules.Site = launcher.Site{
-			Host: o.host, Config: o.config, Commands: commands, Shells: shells, CkptDirs: ckptDirs, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),
+			Host: o.host, Config: o.config, Commands: commands, Shells: shells, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),
 			SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"),
 		}
-		err = errors.Join(read(queues, &o.rules.Site.Queues), read(pes, &o.rules.Site.PEs))
+		err = errors.Join(read(queues, &o.rules.Site.Queues), read(pes, &o.rules.Site.PEs), read(ckpts, &o.rules.Site.Ckpts))
 	}
 	return o, err
 }
