@@ -301,7 +301,7 @@ func (c *Client) Try(ctx context.Context, _ *launch.Groups, _ *qconf.Configurati
 // Sweep orders the launcher to remove the control groups of jobs that no longer exist.
 func (c *Client) Sweep(*launch.Groups) error { return c.ask(kindSweep, empty{}, nil) }
 
-// Prioritise has priorities given to running jobs.
+// Prioritise orders the launcher to give running jobs priorities.
 func (c *Client) Prioritise(jobs []*launch.Job, priorities []ptf.Priority) []ptf.Result {
 	results := make([]ptf.Result, len(jobs))
 	for first := 0; first < len(jobs); first += mostSharers {

@@ -13,11 +13,14 @@ import (
 )
 
 // groups returns the control groups of jobs, which deny GPUs if the host has any. The first call opens them.
-func (s *Server) groups() (*launch.Groups, error) {
+func (s *Server) groups() (*launch.Groups, error) { return s.groupsFor(s.inventory()) }
+
+// groupsFor returns the control groups of jobs on a host with some GPUs.
+func (s *Server) groupsFor(v *gpu.Inventory) (*launch.Groups, error) {
 	if s.OpenGroups == nil {
 		return nil, nil //nolint:nilnil // none
 	}
-	gpus := s.inventory().Numbered()
+	gpus := v.Numbered()
 	s.opening.Lock()
 	defer s.opening.Unlock()
 	if g, ok := s.opened[gpus]; ok {
@@ -57,8 +60,7 @@ func (s *Server) inventory() *gpu.Inventory {
 const mostGPUs = 4096
 
 // grantGPUs plans which GPUs a job can open, and its variables for them. The front chooses among the GPUs of this host.
-func (s *Server) grantGPUs(p *launch.Plan) error {
-	v := s.inventory()
+func grantGPUs(p *launch.Plan, v *gpu.Inventory) error {
 	if len(p.GPUs) > mostGPUs {
 		return fmt.Errorf("the job has %d GPUs, at most %d are possible", len(p.GPUs), mostGPUs)
 	}
@@ -89,7 +91,7 @@ func (s *Server) lookForGPUs(ctx context.Context, ask bool) *gpusAnswer {
 	return &gpusAnswer{s.GPUs.Inventory(), s.GPUs.Numbers()}
 }
 
-// GPUs are the GPUs of the host of a front. The launcher gives them their numbers: see gpu.Register.
+// GPUs holds the GPUs of this host as a front knows them. The launcher gives them their numbers: see gpu.Register.
 type GPUs struct {
 	client *Client
 
@@ -124,14 +126,14 @@ func (g *GPUs) look(ctx context.Context, ask bool) (changed bool, err error) {
 	return changed, nil
 }
 
-// Inventory is gpu.Register.Inventory.
+// Inventory returns what the launcher has found last: see gpu.Register.Inventory.
 func (g *GPUs) Inventory() *gpu.Inventory {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.now.Inventory
 }
 
-// Numbers is gpu.Register.Numbers.
+// Numbers returns the numbers of all GPUs that the host has or has had.
 func (g *GPUs) Numbers() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,10 +143,11 @@ func (g *GPUs) Numbers() []string {
 // Wants reports false: Refresh has the launcher ask nvidia-smi for missing data.
 func (g *GPUs) Wants() bool { return false }
 
-// Refresh has the launcher look again. If the launcher does not answer, nothing has changed.
+// Refresh orders the launcher to look again, and reports whether anything has changed. If the launcher does not answer,
+// nothing has changed.
 func (g *GPUs) Refresh() (changed bool) { return g.Ask(context.Background()) }
 
-// Ask is Refresh with a context.
+// Ask does what Refresh does, until the context ends.
 func (g *GPUs) Ask(ctx context.Context) (changed bool) {
 	changed, _ = g.look(ctx, true)
 	return changed

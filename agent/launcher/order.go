@@ -164,7 +164,7 @@ func decode(text []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something behind it")
+		return errors.New("there is other data after the value")
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func decodeEnvelope(text []byte) (*envelope, error) {
 	return e, nil
 }
 
-// decodeBody reads the body of an order; nil for an order that there is not.
+// decodeBody reads the body of an order. A kind of order that does not exist is an error.
 func decodeBody(k kind, text []byte) (any, error) {
 	var body any
 	switch k {

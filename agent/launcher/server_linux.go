@@ -434,7 +434,8 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		}
 	}
 	p := b.Plan
-	groups, err := s.groups()
+	gpus := s.inventory() // once: GPUs may appear meanwhile, which these groups would not deny
+	groups, err := s.groupsFor(gpus)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -444,7 +445,7 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		}
 		return nil, nil, &refusal{err}
 	}
-	if err := s.grantGPUs(p); err != nil {
+	if err := grantGPUs(p, gpus); err != nil {
 		return nil, nil, &refusal{err}
 	}
 	id := p.Description.ID

@@ -303,7 +303,7 @@ func TestForgedMessages(t *testing.T) {
 		"another version":                          {`{"version":2,"number":1,"order":"jobs"}`, "version 2, expected 1"},
 		"no version":                               {`{"number":1,"order":"jobs"}`, "version 0"},
 		"an unknown field":                         {`{"version":1,"number":1,"order":"jobs","as":"root"}`, "as"},
-		"two orders":                               {`{"version":1,"number":1,"order":"jobs"}{}`, "something behind it"},
+		"two orders":                               {`{"version":1,"number":1,"order":"jobs"}{}`, "other data after the value"},
 		"an unknown order":                         {`{"version":1,"number":1,"order":"exec"}`, `no order "exec"`},
 		"an unknown field of the body":             {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":7},"as":"root"}}`, "as"},
 		"an unknown field of the plan":             {`{"version":1,"number":1,"order":"prepare","body":{"plan":{"Root":true,` + string(plan[1:]) + `}}`, "Root"},

@@ -40,7 +40,7 @@ func (s settings) permit(c *qconf.Configuration) error {
 		{"reprioritize", is.Reprioritize, s.Reprioritize},
 	} {
 		if one.is != one.want {
-			return fmt.Errorf("%s is %v, but %v in root's configuration, which counts with --front-user: change it in the directory of --conf, and start the daemon again", one.name, one.is, one.want)
+			return fmt.Errorf("%s is %v, but %v in root's configuration, which applies with --front-user: change it in the directory of --conf, and start the daemon again", one.name, one.is, one.want)
 		}
 	}
 	return nil
