@@ -220,7 +220,7 @@ func (b *Outbox) do(owner string, i item) {
 func (b *Outbox) receivers(owner string) (program.Identity, *File, error) {
 	site, err := b.site()
 	if site == nil {
-		site = &File{}
+		site = &File{NoUsers: err != nil} // it may have been switched off
 	}
 	me := program.Own()
 	if owner == "" {
@@ -253,8 +253,8 @@ func (b *Outbox) receivers(owner string) (program.Identity, *File, error) {
 		return as, nil, err
 	}
 	f, err := Parse(text, false)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
+	if e, ok := errors.AsType[*LineError](err); ok { // what the user wrote may be secret, and this error goes to a log
+		err = fmt.Errorf("%s: mistake in line %d: the user sees it with \"execd messages\"", path, e.Line)
 	}
 	return as, f, err
 }

@@ -174,9 +174,9 @@ func TestHostileReceivers(t *testing.T) {
 	if got := <-o.failures; !strings.HasPrefix(got, "daemon: message about job 7: receiver in line 1: program: ") || !strings.Contains(got, "may be written by everybody") {
 		t.Error(got)
 	}
-	o.home("games", "nonsense\n")
+	o.home("games", "\nhttps://h/key\n")
 	o.Post(about("games"))
-	if got := <-o.failures; !strings.Contains(got, "games/.config/execd/messages: line 1: unknown kind") {
+	if got := <-o.failures; !strings.Contains(got, "games/.config/execd/messages: mistake in line 2") || strings.Contains(got, "key") {
 		t.Error(got)
 	}
 	o.home("root", "program ended "+touch+"\n")

@@ -111,15 +111,17 @@ func Parse(text []byte, site bool) (*File, error) {
 func (f *File) parseLine(words []string, line int, site bool) (problem string) {
 	if site && (words[0] == "user" || words[0] == "users") {
 		if len(words) != 2 {
+			f.NoUsers = f.NoUsers || words[0] == "users"
 			return fmt.Sprintf("expected one word after %s", words[0])
 		}
 		switch {
 		case words[0] == "user":
 			f.RunAs = words[1]
-		case words[1] == "no":
-			f.NoUsers = true
 		case words[1] != "yes":
-			return fmt.Sprintf("users %q: expected yes or no", words[1])
+			f.NoUsers = true // also after a mistake
+			if words[1] != "no" {
+				return fmt.Sprintf("users %q: expected yes or no", words[1])
+			}
 		}
 		return ""
 	}
@@ -211,7 +213,7 @@ func (r *Receiver) parseOption(option string) error {
 		return nil
 	case name == "secret" || name == "ca":
 		if !filepath.IsAbs(value) {
-			return fmt.Errorf("%s: expected an absolute path", option)
+			return fmt.Errorf("%s: expected the absolute path of a file", name) // the value may be the secret itself
 		}
 		if name == "secret" {
 			r.Secret = value
@@ -219,6 +221,9 @@ func (r *Receiver) parseOption(option string) error {
 			r.CA = value
 		}
 		return nil
+	}
+	if r.Kind == Webhook { // it may be a secret
+		return errors.New("unexpected word after the URL: expected secret=FILE or ca=FILE")
 	}
 	return fmt.Errorf("unexpected %q", option)
 }
@@ -229,13 +234,13 @@ func (r *Receiver) checkTarget() error {
 		if !filepath.IsAbs(r.To) {
 			return fmt.Errorf("program %q: expected an absolute path", r.To)
 		}
-	case Webhook:
+	case Webhook: // the URL is not in errors, because it often contains a key, and errors go to a log
 		u, err := url.Parse(r.To)
 		if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil {
-			return fmt.Errorf("webhook %q: expected a URL such as https://host/path, without a user", r.To)
+			return errors.New("the target of the webhook: expected a URL such as https://host/path, without a user")
 		}
 		if u.Scheme != "https" && (u.Scheme != "http" || !r.HTTP) {
-			return fmt.Errorf("webhook %q: expected https://", r.To)
+			return fmt.Errorf("the URL of the webhook begins with %s://: expected https://", u.Scheme)
 		}
 	}
 	return nil

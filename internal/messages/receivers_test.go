@@ -24,7 +24,11 @@ func TestParse(t *testing.T) {
 		"a user in the file of a user":     {text: "user root", errs: `unknown kind of receiver "user": expected webhook, program or desktop`},
 		"a desktop of the site":            {text: "desktop ended", site: true, errs: "a site has no desktop"},
 		"a relative program":               {text: "program ended bin/p", errs: `program "bin/p": expected an absolute path`},
-		"a relative secret":                {text: "webhook ended https://h/ secret=k", errs: "secret=k: expected an absolute path"},
+		"a relative secret":                {text: "webhook ended https://h/ secret=k", errs: "secret: expected the absolute path of a file"},
+		"a secret in place of its file":    {text: "webhook ended https://h/ secret=hunter2", errs: "secret: expected the absolute path of a file"},
+		"a secret without a name":          {text: "webhook ended https://h/ hunter2", errs: "unexpected word after the URL"},
+		"a key in a URL of http":           {text: "webhook ended http://h/hunter2", errs: "begins with http://: expected https://"},
+		"a key in a URL with a user":       {text: "webhook ended https://a@h/hunter2", errs: "without a user"},
 		"an unknown event":                 {text: "desktop done", errs: `unknown event "done"`},
 		"pending without a time":           {text: "desktop pending", errs: "expected a time, as in pending:2h"},
 		"pending for no time":              {text: "desktop pending:0", errs: "at least one second"},
@@ -43,10 +47,23 @@ func TestParse(t *testing.T) {
 			if (err == nil) != (c.errs == "") || err != nil && !strings.Contains(err.Error(), c.errs) {
 				t.Errorf("%v, expected %q", err, c.errs)
 			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%v: it contains a secret", err)
+			}
 			if len(f.Receivers) != c.n {
 				t.Errorf("%d receivers, expected %d", len(f.Receivers), c.n)
 			}
 		})
+	}
+}
+
+// A mistake in the line does not permit what the line may have been meant to switch off.
+func TestUsersOfASite(t *testing.T) {
+	for text, no := range map[string]bool{"": false, "users yes": false, "users no": true, "users off": true, "users": true, "users no no": true, "users off\nusers yes": true} {
+		f, err := messages.Parse([]byte(text), true)
+		if f.NoUsers != no || (err != nil) != (no && text != "users no") {
+			t.Errorf("%q: %t, %v", text, f.NoUsers, err)
+		}
 	}
 }
 
