@@ -80,13 +80,13 @@ func (m *Message) events() []Event {
 	return list
 }
 
-// Describe sets Text.
+// Describe sets Text. The name of the job and the reasons may be escaped already.
 func (m *Message) Describe() {
 	kind := "job"
 	if m.Job.Array {
 		kind = "array job"
 	}
-	text := fmt.Sprintf("%s %d (%s) of %s on %s ", kind, m.Job.ID, m.Job.Name, m.Job.Owner, m.Host)
+	text := fmt.Sprintf("%s %d (%s) of %s on %s ", kind, m.Job.ID, printable.Original(m.Job.Name), m.Job.Owner, m.Host)
 	switch o := m.Outcome; {
 	case m.Event == Test:
 		text = "test message of " + m.Job.Owner + " on " + m.Host
@@ -118,10 +118,10 @@ func (m *Message) Describe() {
 	m.Text = printable.String(text)
 }
 
-// why returns the reason of a failure.
+// why returns the reason of a failure, not escaped.
 func (o *Outcome) why() string {
 	if o.Reason != "" {
-		return o.Reason
+		return printable.Original(o.Reason)
 	}
 	return fmt.Sprintf("exit status %d", o.ExitStatus)
 }

@@ -112,6 +112,7 @@ func TestDescribe(t *testing.T) {
 		`job 7 (a\x1b[31m) of alice on n1 failed after 2s: exit status 3`:        {Event: messages.Failed, Job: job, Outcome: &messages.Outcome{Wallclock: 2, ExitStatus: 3}},
 		`job 7 (a\x1b[31m) of alice on n1 is in error state: no such shell`:      {Event: messages.Failed, Job: job, Outcome: &messages.Outcome{Error: true, Reason: "no such shell"}},
 		`job 7 (a\x1b[31m) of alice on n1 has been pending for more than 2h0m0s`: {Event: messages.Pending, Job: job, After: 7200},
+		`job 9 (a\x1b) of alice on n1 is in error state: no \x1b`:                {Event: messages.Failed, Job: messages.Job{ID: 9, Name: `a\x1b`, Owner: "alice"}, Outcome: &messages.Outcome{Error: true, Reason: `no \x1b`}},
 		`array job 8 (x) of alice on n1 is done: 1 task succeeded, 0 failed`:     {Event: messages.Array, Job: array, Tasks: &messages.Tasks{Succeeded: 1}},
 		`array job 8 (x) of alice on n1 is done: 0 tasks succeeded, 2 failed: 4 (killed), ...`: {
 			Event: messages.Array, Job: array, Tasks: &messages.Tasks{Failed: 2, Failures: []messages.Outcome{{Task: 4, Reason: "killed"}}},
