@@ -131,6 +131,23 @@ func notify(ctx context.Context, o *Order) error {
 	m := &o.Message
 	return run(ctx, &program.Command{
 		Path: path, Dir: "/", Env: append(environment(me), "DBUS_SESSION_BUS_ADDRESS=unix:path="+bus),
-		Args: []string{"--app-name=execd", "--", "execd: " + string(m.Event), html.EscapeString(m.Text)},
+		Args: []string{"--app-name=execd", "--", "execd: " + string(m.Event), desktopText(m.Text)},
 	})
+}
+
+// desktopText returns a text in the form in which notify-send takes it: it is markup, in which
+// notify-send replaces escapes such as \n and \033.
+func desktopText(text string) string {
+	return strings.ReplaceAll(html.EscapeString(text), `\`, `\\`)
+}
+
+// GiveUpProtection sets the default probability with which this process, and the programs that it
+// starts, are killed when the host is out of memory. The daemon may be protected (OOMScoreAdjust= of
+// systemd.exec(5)), and its children inherit that.
+func GiveUpProtection() { giveUpProtection("/proc/self/oom_score_adj") }
+
+func giveUpProtection(path string) {
+	if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), "-") {
+		_ = os.WriteFile(path, []byte("0"), 0) // any process may raise its own
+	}
 }

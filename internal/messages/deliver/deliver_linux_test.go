@@ -210,6 +210,29 @@ func TestSecret(t *testing.T) {
 	}
 }
 
+// A daemon may be protected when the host is out of memory; its helpers are not. In most test
+// environments root may not protect a process, so a file is in the place of that of proc(5).
+func TestGiveUpProtection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "oom_score_adj")
+	for text, want := range map[string]string{"-900\n": "0", "0\n": "0\n", "300\n": "300\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		giveUpProtection(path)
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%q: %q, expected %q (%v)", text, got, want, err)
+		}
+	}
+	giveUpProtection(filepath.Join(path, "missing"))
+}
+
+// notify-send(1) takes a text as markup, after it has replaced escapes as in C.
+func TestDesktopText(t *testing.T) {
+	if got, want := desktopText(`job 7 (<b>\x1b\n&) of alice`), `job 7 (&lt;b&gt;\\x1b\\n&amp;) of alice`; got != want {
+		t.Errorf("%s, expected %s", got, want)
+	}
+}
+
 func TestProgram(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	good := messages.Receiver{Kind: messages.Program, To: script(t, `{ cat; echo "$EXECD_EVENT $EXECD_JOB $EXECD_TEXT"; env; } >`+out)}
