@@ -67,6 +67,7 @@ func (m *Master) startMessages() {
 	m.news = &news{complaint: map[string]time.Time{}}
 	m.news.outbox = messages.NewOutbox(messages.Options{
 		Helper: []string{m.host.Executable, deliver.Word}, Version: m.host.Version, Confine: m.host.Confine, Failed: m.complain,
+		Now: m.clock.Now,
 		Site: func() ([]byte, error) {
 			if m.host.File == nil {
 				return nil, fs.ErrNotExist
@@ -159,7 +160,7 @@ func (m *Master) message(x messages.Message) {
 
 // messageRuns reports that a job runs.
 func (m *Master) messageRuns(id uint32, began time.Time) {
-	if !began.IsZero() && !m.news.of(id).Started {
+	if known := m.news.jobs[id]; !began.IsZero() && (known == nil || !known.Started) {
 		m.messageStarted(m.describe(id), began)
 	}
 }
@@ -281,22 +282,20 @@ func (m *Master) messagesCommitted(changes []store.Change) {
 // or the site, want to wait for a message.
 func (m *Master) messagePending(ctx context.Context) {
 	for m.pause(ctx, pendingPause) {
-		owners := map[string]bool{}
+		pending := map[string][]uint32{} // by owner, and all of them for the site
 		if m.look(ctx, func() {
 			for _, j := range m.cell.Jobs() {
 				if m.neverStarted(j) {
-					owners[j.Owner()] = true
+					pending[j.Owner()] = append(pending[j.Owner()], j.ID())
+					pending[""] = append(pending[""], j.ID())
 				}
 			}
 		}) != nil {
 			return
 		}
-		if len(owners) > 0 {
-			owners[""] = true // the site
-		}
-		for owner := range owners {
+		for owner, ids := range pending {
 			m.news.outbox.Times(owner, func(times []time.Duration) {
-				_ = m.do(ctx, func() { m.pendingFor(owner, times) }) // the daemon ends
+				_ = m.do(ctx, func() { m.pendingFor(owner, ids, times) }) // the daemon ends
 			})
 		}
 	}
@@ -308,12 +307,13 @@ func (m *Master) neverStarted(j *cell.Job) bool {
 	return !j.Waiting.IsEmpty() && len(j.Tasks()) == 0 && (known == nil || !known.Started && known.Tasks == nil)
 }
 
-// pendingFor reports the jobs of a user, or with an empty name of all users, that have been pending
-// for longer than one of the times.
-func (m *Master) pendingFor(owner string, times []time.Duration) {
+// pendingFor reports to a user, or with an empty name to the site, those of the jobs that have been
+// pending for longer than one of the times.
+func (m *Master) pendingFor(owner string, ids []uint32, times []time.Duration) {
 	now := m.now()
-	for _, j := range m.cell.Jobs() {
-		if owner != "" && j.Owner() != owner || !m.neverStarted(j) {
+	for _, id := range ids {
+		j := m.cell.Job(id)
+		if j == nil || owner != "" && j.Owner() != owner || !m.neverStarted(j) {
 			continue
 		}
 		waited := now - max(j.Submitted(), j.Start)

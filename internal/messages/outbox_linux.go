@@ -44,6 +44,8 @@ type Options struct {
 	Site func() ([]byte, error)
 	// Lookup finds a user; nil is program.Lookup.
 	Lookup func(name string) (program.Identity, error)
+	// Now returns the time; nil is time.Now.
+	Now func() time.Time
 	// Confine makes a control group for a process with the rights of a user. The caller closes the
 	// directory, and remove ends all processes in the group. It is nil if processes need no group, and
 	// unused if the daemon is not root.
@@ -85,6 +87,9 @@ func NewOutbox(o Options) *Outbox {
 	if o.Lookup == nil {
 		o.Lookup = program.Lookup
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	b := &Outbox{options: o, helpers: make(chan struct{}, mostHelpers), queues: map[string]*queue{}, known: map[string]known{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b
@@ -103,7 +108,7 @@ func (b *Outbox) Post(m *Message) {
 
 // Times calls a function with the times after which receivers of a user, or with an empty name of the
 // site, expect a message about a pending job, if there are any. It does nothing if an earlier question
-// about the user is not answered yet.
+// about the user is not answered yet. The times may be a minute old.
 func (b *Outbox) Times(owner string, then func([]time.Duration)) {
 	b.add(owner, item{times: then})
 }
@@ -163,25 +168,30 @@ func (b *Outbox) work(owner string, q *queue) {
 	}
 }
 
-// known is a file as it was a moment ago: many jobs may end in the same second.
+// known is a file as it was at a time.
 type known struct {
-	as    program.Identity
-	file  *File
-	until time.Time
+	as   program.Identity
+	file *File
+	at   time.Time
 }
 
-// A file is read again after keepFile. The files of at most mostKnown users are stored.
+// A file is read again for a message after keepFile, because many jobs may end in the same second, and
+// after keepTimes for a question of Times: these come again and again, and the file may be on a server
+// and its user in a directory service. The files of at most mostKnown users are stored.
 const (
 	keepFile  = time.Second
+	keepTimes = time.Minute
 	mostKnown = 1000
 )
 
-// current returns the receivers of a user, or of the site: see receivers.
-func (b *Outbox) current(owner string) (program.Identity, *File, error) {
+// current returns the receivers of a user, or of the site, as they were at most some time ago: see
+// receivers.
+func (b *Outbox) current(owner string, age time.Duration) (program.Identity, *File, error) {
+	now := b.options.Now()
 	b.mu.Lock()
 	k, ok := b.known[owner]
 	b.mu.Unlock()
-	if ok && time.Now().Before(k.until) {
+	if past := now.Sub(k.at); ok && past >= 0 && past < age {
 		return k.as, k.file, nil
 	}
 	as, file, err := b.receivers(owner)
@@ -190,12 +200,16 @@ func (b *Outbox) current(owner string) (program.Identity, *File, error) {
 	if len(b.known) >= mostKnown {
 		clear(b.known)
 	}
-	b.known[owner] = known{as, file, time.Now().Add(keepFile)}
+	b.known[owner] = known{as, file, now}
 	return as, file, err
 }
 
 func (b *Outbox) do(owner string, i item) {
-	as, file, err := b.current(owner)
+	age := keepFile
+	if i.times != nil {
+		age = keepTimes
+	}
+	as, file, err := b.current(owner, age)
 	if err != nil {
 		if i.times == nil { // otherwise it would be logged all the time
 			b.options.Failed(owner, err)

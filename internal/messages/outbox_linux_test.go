@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -40,6 +42,8 @@ type office struct {
 	*messages.Outbox
 	dir      string
 	failures chan string
+	lookups  atomic.Int32 // of users
+	passed   atomic.Int64 // time since the beginning, for the outbox
 }
 
 func open(t *testing.T, site string) *office {
@@ -55,7 +59,9 @@ func open(t *testing.T, site string) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
+	begin := time.Now()
 	o.Outbox = messages.NewOutbox(messages.Options{
+		Now:    func() time.Time { return begin.Add(time.Duration(o.passed.Load())) },
 		Helper: []string{self, deliver.Word},
 		Site: func() ([]byte, error) {
 			if site == "" {
@@ -64,6 +70,7 @@ func open(t *testing.T, site string) *office {
 			return []byte(site), nil
 		},
 		Lookup: func(name string) (program.Identity, error) {
+			o.lookups.Add(1)
 			id, err := program.Lookup(name)
 			id.Home = filepath.Join(o.dir, name)
 			return id, err
@@ -194,6 +201,47 @@ func TestHostileReceivers(t *testing.T) {
 	}
 	if len(o.failures)+len(no.failures) > 0 {
 		t.Error(<-o.failures)
+	}
+}
+
+// The question for times, which comes every few seconds, reads no file and finds no user for a minute; a
+// message finds the file as it is.
+func TestTimes(t *testing.T) {
+	o := open(t, "")
+	o.home("nobody", "program pending:2h /x\n")
+	ask := func() time.Duration {
+		t.Helper()
+		answer := make(chan []time.Duration, 1)
+		for { // a question is ignored while the one before it ends
+			o.Times("nobody", func(list []time.Duration) {
+				select {
+				case answer <- list:
+				default:
+				}
+			})
+			select {
+			case list := <-answer:
+				return list[0]
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	for _, step := range []struct {
+		after   time.Duration
+		want    time.Duration
+		lookups int32
+	}{{0, 2 * time.Hour, 1}, {59 * time.Second, 2 * time.Hour, 1}, {time.Second, 3 * time.Hour, 2}} {
+		o.passed.Add(int64(step.after))
+		if got := ask(); got != step.want || o.lookups.Load() != step.lookups {
+			t.Errorf("after %s: %s, %d look-ups", step.after, got, o.lookups.Load())
+		}
+		o.home("nobody", "program pending:3h /x\n")
+	}
+	o.home("nobody", "program ended "+o.script("go", "echo here >"+o.pipe("pipe"))+"\n")
+	o.passed.Add(int64(time.Second))
+	o.Post(about("nobody"))
+	if got := o.read(filepath.Join(o.dir, "pipe")); got != "here" {
+		t.Errorf("%q", got)
 	}
 }
 
