@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/execd-project/execd/accounting"
@@ -30,8 +33,14 @@ func recordedEnds(ctx context.Context, d *api.Client, number uint32, since time.
 		return nil, fmt.Errorf("the daemon was restarted, and how job %d ended is not known: %w", number, err)
 	}
 	defer file.Close()
-	var ends []api.End
-	err = records.Each(ctx, file, int(number), func(r *accounting.Record) error {
+	return endsIn(ctx, file, number, since)
+}
+
+// endsIn returns what the last record of each task of a job says, if the job was submitted at a time or
+// later. A run after which the task was pending again is no end.
+func endsIn(ctx context.Context, file io.Reader, number uint32, since time.Time) ([]api.End, error) {
+	last := map[uint32]api.End{}
+	err := records.Each(ctx, file, int(number), func(r *accounting.Record) error {
 		// Job numbers repeat. The daemon may truncate the time to seconds.
 		if r.PETask != "" || r.Submitted.Before(since.Truncate(time.Second)) {
 			return nil
@@ -43,10 +52,12 @@ func recordedEnds(ctx context.Context, d *api.Client, number uint32, since time.
 		if e.Signal == 0 && r.Failed == job.FailedAfterJob && e.ExitStatus > signalStatus {
 			e.Signal = e.ExitStatus - signalStatus
 		}
-		ends = append(ends, e)
+		if last[e.Task] = e; r.Failed == job.FailedReschedule || r.Failed == job.FailedMigrate {
+			delete(last, e.Task)
+		}
 		return nil
 	}, func(int, error) {}) // qacct reports invalid lines
-	return ends, err
+	return slices.Collect(maps.Values(last)), err
 }
 
 // signalStatus is added to the number of the signal that ended a job (sge_status(5)).
