@@ -65,7 +65,7 @@ func (c *call) serveOpenAPI() *api.Error {
 	if _, err := c.server.identify(c.r); err != nil {
 		return err
 	}
-	text, err := OpenAPI(c.server.options.Methods)
+	text, err := c.server.document()
 	if err != nil {
 		return refuse(api.Internal, "%v", err)
 	}

@@ -133,6 +133,7 @@ type Server struct {
 	epoch     epoch
 	stopping  chan struct{} // closed when streams have to end
 	commands  agent.Commands
+	document  func() ([]byte, error) // of OpenAPI, made once: every user may ask for it
 }
 
 var _ agent.Link = (*Server)(nil)
@@ -154,6 +155,7 @@ func New(options Options) (*Server, error) {
 		options: options, methods: table(), managers: set(options.Managers), stopping: make(chan struct{}),
 		calls: newCounter(math.MaxInt, math.MaxInt), bodies: newBudget(options.Limits.Bodies, options.Limits.AllBodies),
 	}
+	s.document = sync.OnceValues(func() ([]byte, error) { return OpenAPI(options.Methods) })
 	if err := s.listen(); err != nil {
 		s.Close()
 		return nil, err
