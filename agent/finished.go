@@ -45,7 +45,7 @@ func openFinished(root *jobdir.Dir, d *disk) (*finished, error) {
 	if err := f.rewrite(); err != nil && !full(err) {
 		return nil, err
 	}
-	return f, nil // on a full disk the file is as it was
+	return f, nil // if the disk is full, the previous file remains
 }
 
 func (f *finished) remember(key string) {
@@ -68,7 +68,7 @@ func (f *finished) has(key string) bool {
 	return f.keys[key]
 }
 
-// add remembers a key. Without room on the disk it is remembered in memory.
+// add remembers a key. If the disk is full, it remembers the key in memory only.
 func (f *finished) add(key string) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()

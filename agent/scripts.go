@@ -3,8 +3,8 @@ package agent
 import "sync"
 
 // scriptLocks keeps the script of a job on the disk while a task of the job is prepared: the tasks of
-// an array have one file for it, and the last of them removes it. A lock may be held for as long as
-// the disk takes, so the lock of the table is not held meanwhile.
+// an array job share one file, and the last of them removes it. A goroutine may hold one of these locks
+// as long as the disk takes, so it does not hold the lock of the job table meanwhile.
 type scriptLocks [64]sync.RWMutex
 
 // forJob returns the lock of a job. Jobs may share one.

@@ -14,9 +14,9 @@ import (
 // starts records whether starts of supervisors succeed on this host. A host on which they fail
 // would take one job after another from the cluster and lose it.
 //
-// Only failures count that no user can cause: a supervisor could not be started, or ended before it
-// had written anything. What a supervisor finds wrong with a job is a failure of the job. No other
-// lock is taken while its lock is held.
+// Only failures that no user can cause count: a supervisor could not be started, or ended before it
+// had written anything. A fault that a supervisor finds in a job is a failure of the job. While a
+// goroutine holds the lock of starts, it takes no other lock.
 type starts struct {
 	mu     sync.Mutex
 	doubt  bool          // the last start has failed: the next one needs a trial before it
@@ -56,7 +56,7 @@ func (s *starts) fail() int {
 	return s.failed
 }
 
-// succeed records that a start was successful. It reports whether that was in doubt.
+// succeed records that a start was successful. It reports whether the previous start had failed.
 func (s *starts) succeed() (doubted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,17 +97,17 @@ func (s *starts) untilTrial() time.Duration {
 }
 
 const (
-	// mostFailed is how many starts may fail in a row, each of them after a good trial.
+	// mostFailed is the number of starts that may fail in a row, each after a successful trial.
 	mostFailed = 3
-	// A host out of service is tried again after a pause. It grows with each trial that
-	// fails, up to oftenest, and with each time that starts have failed after a good one, up
-	// to seldomest, until a start has been successful.
+	// A host out of service is tried again after a pause. The pause grows with each trial that
+	// fails, up to oftenest. It also grows each time that starts fail after a successful trial,
+	// up to seldomest, until a start has been successful.
 	firstPause = time.Second
 	oftenest   = 30 * time.Second
 	seldomest  = 5 * time.Minute
 )
 
-// troubleStarts is the name of the problem if starts fail.
+// troubleStarts is the name under which the agent reports that starts fail.
 const troubleStarts = "starting supervisors"
 
 // mayStart returns an error if no job can be started on this host. For each start it checks that
@@ -122,7 +122,7 @@ func (a *Agent) mayStart(supervised bool) error {
 	if !supervised {
 		return nil
 	}
-	// One after the other: of several the first says whether the others need a trial.
+	// Concurrent starts wait here: after the trial of the first, the others may need none.
 	a.trying.Lock()
 	defer a.trying.Unlock()
 	if need, out := a.starts.needTrial(); !need {
@@ -135,7 +135,7 @@ func (a *Agent) mayStart(supervised bool) error {
 	return err
 }
 
-// try tries all that a start needs. trying is held.
+// try tests everything that a start needs. The caller holds trying.
 func (a *Agent) try() error {
 	cluster, groups := a.settings.current()
 	return a.launcher.Try(a.context, groups, cluster.Config(a.options.Host))
@@ -187,7 +187,7 @@ func (a *Agent) takeOut(why error) {
 	a.spawn(a.comeBack)
 }
 
-// comeBack tries again and again whether jobs can be started, until they can.
+// comeBack repeats the trial of a host that is out of service until it succeeds.
 func (a *Agent) comeBack(ctx context.Context) {
 	for {
 		if !a.pause(ctx, a.starts.untilTrial()) {

@@ -22,7 +22,7 @@ type watcher struct {
 	mu      sync.Mutex
 	dirs    map[string]*watch
 	polled  map[string]*watch
-	polling bool // there is a goroutine for them
+	polling bool // a goroutine checks the directories in polled
 	closed  chan struct{}
 	done    sync.WaitGroup
 }

@@ -10,6 +10,6 @@
 // ignore unknown fields.
 //
 // Times are UTC, durations seconds, sizes bytes. Within the project the package imports only
-// agent/protocol and the reader of certificate files: a master that links it gets neither the scheduler nor the code that
-// runs jobs. A Client may be used from any goroutine. Messages are plain data.
+// agent/protocol and the reader of certificate files: a master that links it gets neither the
+// scheduler nor the code that runs jobs. A Client may be used from any goroutine. Messages are plain data.
 package api

@@ -17,10 +17,10 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// gpuFile is where in the spool area the numbers of GPUs are.
+// gpuFile is the path of the file with the numbers of GPUs, below the spool directory.
 const gpuFile = "gpus"
 
-// lookInterval is how often the daemon looks whether there are other GPUs. It reads some files of
+// lookInterval is the time between two checks for added or removed GPUs. A check reads some files of
 // the kernel.
 const lookInterval = time.Minute
 
@@ -89,7 +89,7 @@ func (d *daemon) inventory() *gpu.Inventory {
 	return d.gpus.Inventory()
 }
 
-// sayGPUs logs changes of the list of GPUs and of their problems.
+// sayGPUs logs changes of the list of GPUs, and problems with GPUs.
 func (d *daemon) sayGPUs(before *gpu.Inventory) {
 	log, now := d.logOf("agent"), d.inventory()
 	for _, g := range now.GPUs {
@@ -111,7 +111,7 @@ func (d *daemon) sayGPUs(before *gpu.Inventory) {
 	}
 }
 
-// lookForGPUs looks for the GPUs again and again, until the context ends.
+// lookForGPUs checks for added and removed GPUs at intervals until the context ends.
 func (d *daemon) lookForGPUs(ctx context.Context) {
 	if d.gpus == nil {
 		return
@@ -128,7 +128,7 @@ func (d *daemon) lookForGPUs(ctx context.Context) {
 	}
 }
 
-// refreshGPUs looks once, and has the configuration read again if other GPUs are offered.
+// refreshGPUs checks once, and reloads the configuration if the offered GPUs have changed.
 func (d *daemon) refreshGPUs(ctx context.Context) {
 	if d.gpus == nil {
 		return

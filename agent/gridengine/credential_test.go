@@ -38,8 +38,8 @@ func withMunge(t *testing.T) *world {
 	return w
 }
 
-// In a cell with security_mode munge each message has a credential, and the first form that is tried is
-// that of 9.1.
+// TestMunge checks that in a cell with security_mode munge each message has a credential, and that
+// the link tries the format of 9.1 first.
 func TestMunge(t *testing.T) {
 	w := withMunge(t)
 	w.register()
@@ -52,8 +52,9 @@ func TestMunge(t *testing.T) {
 	w.jobReport(7, message.StateWritten)
 }
 
-// The link refuses messages without a credential, with a used one, with that of another user, and with
-// that of another user who says to be root.
+// TestMungeRefuses checks that the link refuses messages without a credential, with a credential
+// that was used before, with that of another user, and with that of another user who claims to be
+// root.
 func TestMungeRefuses(t *testing.T) {
 	w := withMunge(t)
 	w.register()
@@ -95,7 +96,7 @@ func (w *world) credentialOf(name, text string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Only the owner of a job may ask for its tasks.
+// TestMungeTaskOfAnotherUser checks that only the owner of a job may request its tasks.
 func TestMungeTaskOfAnotherUser(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	w := withMunge(t)
@@ -136,7 +137,8 @@ func TestMungeTaskOfAnotherUser(t *testing.T) {
 	}
 }
 
-// Releases without credentials do not have security_mode munge.
+// TestMungeOtherRelease checks that the link refuses security_mode munge for releases that have no
+// credentials.
 func TestMungeOtherRelease(t *testing.T) {
 	cell := &Cell{Root: "/r", Name: "default", SecurityMode: SecurityMunge}
 	for _, p := range message.Protocols {

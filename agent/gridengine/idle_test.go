@@ -87,8 +87,8 @@ func TestUnregisteredLinkIsIdle(t *testing.T) {
 	}
 }
 
-// A qmaster that is about to end, or does not want this host, may take connections and end
-// them at once.
+// TestConnectionsThatEndAtOnce connects to a qmaster that accepts connections and closes them at
+// once, as a qmaster does that is stopping or that does not accept this host.
 func TestConnectionsThatEndAtOnce(t *testing.T) {
 	now, stand := standing()
 	w := newWorld(t, stand)

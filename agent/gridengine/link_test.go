@@ -171,7 +171,9 @@ func TestNextRunAfterRefusedRun(t *testing.T) {
 	w.quiet()
 }
 
-// The client of an interactive job finds it at qmaster when its command has ended.
+// TestTheEndOfAnInteractiveJob checks that the link reports the end of an interactive job only
+// after ClientPause: until then the client finds the job at qmaster, although its command has
+// ended.
 func TestTheEndOfAnInteractiveJob(t *testing.T) {
 	run := func(pause time.Duration) *world {
 		w := registered(t, func(o *Options) { o.ClientPause = pause })
@@ -240,7 +242,8 @@ func TestAJobThatIsRefused(t *testing.T) {
 	}
 }
 
-// A slave job ends after its tasks, and says so with a usage.
+// TestTheEndOfASlaveJob checks that a slave job ends after its tasks, and that its final report has
+// a usage.
 func TestTheEndOfASlaveJob(t *testing.T) {
 	w := registered(t)
 	w.send(message.TagSlaveAllow, w.codec.EncodeDelivery(delivery(9, 1)))
@@ -336,7 +339,7 @@ func TestOnlyQmasterMayConnect(t *testing.T) {
 	})
 }
 
-// qmaster may open the connection itself, when there is none.
+// TestAConnectionOfQmaster checks that qmaster may open a connection itself if there is none.
 func TestAConnectionOfQmaster(t *testing.T) {
 	w := registered(t)
 	w.qmaster.Close() // no other way
@@ -359,7 +362,8 @@ func TestAConnectionOfQmaster(t *testing.T) {
 	w.told("start 5")
 }
 
-// Who connects and says nothing, or nonsense, keeps nobody from anything.
+// TestHostileClients checks that clients that connect and send nothing, or invalid data, do not
+// keep the link from serving others.
 func TestHostileClients(t *testing.T) {
 	w := registered(t)
 	address := w.link.listener.Addr().(*net.TCPAddr)

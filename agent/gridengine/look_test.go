@@ -36,8 +36,8 @@ func (w *world) reports(want string) {
 	}
 }
 
-// A configuration of the host alone is noticed when it is made, and when it is removed, though
-// sge_qmaster says nothing.
+// TestLocalConfiguration checks that the link notices when the host's own configuration is added or
+// removed, although sge_qmaster does not report it.
 func TestLocalConfiguration(t *testing.T) {
 	w := registered(t, func(o *Options) { o.Look = 10 * time.Millisecond })
 	for _, step := range []struct {
@@ -60,7 +60,9 @@ func TestLocalConfiguration(t *testing.T) {
 	}
 }
 
-// What cannot be used is reported as well: else sge_qmaster would send it without end.
+// TestConfigurationThatCannotBeUsed checks that the link also reports the version of a
+// configuration that it cannot use: otherwise sge_qmaster would send the configuration again and
+// again.
 func TestConfigurationThatCannotBeUsed(t *testing.T) {
 	w := registered(t)
 	w.local = &message.Configuration{Name: "../localhost", Version: 9}
@@ -68,7 +70,8 @@ func TestConfigurationThatCannotBeUsed(t *testing.T) {
 	w.reports("global 3, ../localhost 9")
 }
 
-// Of the jobs that sge_qmaster lists on the host those are named that the agent does not know.
+// TestJobsThatTheAgentDoesNotKnow checks that the log names the jobs that sge_qmaster lists on this
+// host and that the agent does not know.
 func TestJobsThatTheAgentDoesNotKnow(t *testing.T) {
 	task := func(number, status uint32, host string) message.ListedTask {
 		return message.ListedTask{Number: number, Status: status, Granted: []message.ListedGrant{{Queue: "all.q@" + host, Host: host}}}

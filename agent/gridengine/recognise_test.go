@@ -25,8 +25,8 @@ func speaking(t *testing.T, p *message.Protocol, options ...func(*Options)) *wor
 	return w
 }
 
-// Under each release the link registers, reports, and starts and ends a job; nobody has to say which
-// release it is.
+// TestEachRelease checks that under each release the link registers, reports, and starts and ends a
+// job, without a setting that names the release.
 func TestEachRelease(t *testing.T) {
 	for _, p := range message.Protocols {
 		t.Run(p.Name, func(t *testing.T) {
@@ -76,7 +76,8 @@ func TestEachRelease(t *testing.T) {
 	}
 }
 
-// A release that the cell names is tried first, and one that the administrator names alone.
+// TestReleaseIsKnown checks that the link tries the release that the cell names first, and tries
+// only the release that the administrator names, if there is one.
 func TestReleaseIsKnown(t *testing.T) {
 	w := speaking(t, message.OCS90, func(o *Options) { o.Protocol = message.OCS90 })
 	w.register()
@@ -97,8 +98,9 @@ func TestReleaseIsKnown(t *testing.T) {
 	}
 }
 
-// A sge_qmaster that has much to do gets the first request in several forms, and nothing else in
-// another form than its own: of what it has sent meanwhile nothing is lost.
+// TestBusyMaster checks that a busy sge_qmaster gets the first request in the formats of several
+// releases and everything else in its own format only, and that no message that sge_qmaster sends
+// meanwhile is lost.
 func TestBusyMaster(t *testing.T) {
 	w := speaking(t, message.GridEngine81)
 	other := &message.Codec{Protocol: message.OCS90}
@@ -152,8 +154,8 @@ func TestConnectionOfAnotherRelease(t *testing.T) {
 	w.told("start 5")
 }
 
-// A task that is requested before the release is known starts when it is known: after a restart of the
-// agent, the jobs of the host continue to request tasks.
+// TestTaskBeforeRelease requests a task before the link knows the release. The task starts once the
+// release is known: jobs continue to request tasks while the agent restarts.
 func TestTaskBeforeRelease(t *testing.T) {
 	for _, p := range message.Protocols {
 		t.Run(p.Name, func(t *testing.T) {
@@ -250,8 +252,8 @@ func (s *said) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// After an answer that cannot be read the other forms are tried, and if there are none, the connection
-// is given up.
+// TestUnreadableAnswer checks that after an unreadable answer the link tries the other formats, and
+// closes the connection if there are none.
 func TestUnreadableAnswer(t *testing.T) {
 	answer := func(w *world) {
 		t.Helper()

@@ -44,8 +44,9 @@ func (w *world) refusedJob(number uint32) {
 	w.acknowledge(message.AckJobExit, number, 1)
 }
 
-// A queue instance that is in error state since the host takes no jobs is taken out of it when
-// the host takes jobs again; one that a job has put there stays.
+// TestErrorStateOfAHostOutOfService checks that the agent clears the error state of a queue
+// instance when the host takes jobs again, if the only cause was that the host took no jobs. An
+// error state that a job has caused remains.
 func TestErrorStateOfAHostOutOfService(t *testing.T) {
 	w := registered(t)
 	w.commands.serve("the spool directory is gone")
@@ -78,8 +79,9 @@ func TestErrorStateOfAHostOutOfService(t *testing.T) {
 	}
 }
 
-// The host takes jobs again before sge_qmaster has acknowledged that one was refused, or while
-// there is no connection: what is cleared is what sge_qmaster has.
+// TestErrorStateThatComesLate lets the host take jobs again before sge_qmaster has acknowledged a
+// refusal, and while there is no connection. The agent clears the error state that sge_qmaster has
+// recorded.
 func TestErrorStateThatComesLate(t *testing.T) {
 	w := registered(t)
 	w.commands.serve("it burns")
@@ -105,7 +107,8 @@ func TestErrorStateThatComesLate(t *testing.T) {
 	}
 }
 
-// Refusals for other reasons are for somebody to look at.
+// TestErrorStateForOtherReasons checks that the agent does not clear an error state after refusals
+// for other reasons: an administrator has to look at them.
 func TestErrorStateForOtherReasons(t *testing.T) {
 	w := registered(t)
 	w.commands.refuse = &agent.Error{Code: agent.ResourceExhausted, Err: errors.New("the disk is full")}

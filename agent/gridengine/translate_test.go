@@ -90,7 +90,7 @@ func hostOf(s *capture.Stream) string {
 	return host
 }
 
-// Every job that an unmodified sge_qmaster has sent can be understood.
+// TestCapturedJobs translates every job that an unmodified sge_qmaster has sent in the captures.
 func TestCapturedJobs(t *testing.T) {
 	n := 0
 	deliveries(t, func(s *capture.Stream, j *message.Delivery, slave bool) {
@@ -110,7 +110,7 @@ func TestCapturedJobs(t *testing.T) {
 	}
 }
 
-// The job with everything that can be asked for.
+// TestAllOptions translates a job that was submitted with all options.
 func TestAllOptions(t *testing.T) {
 	found := false
 	deliveries(t, func(s *capture.Stream, j *message.Delivery, slave bool) {
@@ -133,7 +133,7 @@ func TestAllOptions(t *testing.T) {
 	}
 }
 
-// What schedulers of 9.0 and 9.1 have granted in the captures.
+// TestGranted reads the resources that schedulers of 9.0 and 9.1 have granted in the captures.
 func TestGranted(t *testing.T) {
 	type granted struct {
 		Things  map[string][]string

@@ -7,7 +7,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// A shell gets the command as it was given, but for a blank at the end of a line.
+// TestDivideCommand checks that a shell gets the command as the user wrote it, except for a blank
+// at the end of a line.
 func TestDivideCommand(t *testing.T) {
 	for command, want := range map[string][]string{
 		"make all":                 {"make all"},

@@ -10,7 +10,8 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// A job is bound to the threads that its master has chosen, or else not at all.
+// TestGrantedBinding checks that a job is bound to the threads that its master has chosen, and
+// otherwise is not bound.
 func TestGrantedBinding(t *testing.T) {
 	top, err := readTopology()
 	if err != nil {

@@ -63,7 +63,8 @@ func limitsOf(t *testing.T, complexes, queue string, options ...string) (job.Lim
 	return o.limits(), nil
 }
 
-// The cases with h_vmem are what a real Grid Engine did with the same complexes.
+// TestConsumables computes limits from requests for consumables. The expected values of h_vmem were
+// observed in a real Grid Engine with the same complexes.
 func TestConsumables(t *testing.T) {
 	const none = quantity.Infinity
 	for sentence, c := range map[string]struct {

@@ -8,7 +8,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// What a master has granted is in variables, which no procedure takes from the user.
+// TestGrantedVariables checks that variables name the resources that a master has granted, and that
+// procedures do not get the user's values of these variables.
 func TestGrantedVariables(t *testing.T) {
 	o := &Assignment{
 		Things:  map[string][]string{"gpu": {"gpu0", "gpu1"}},

@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// The topology is read once, and again when other processors are online, or when it could
-// not be read.
+// TestTopologies checks that the topology is read once, and again when other processors are online
+// or the previous attempt failed.
 func TestTopologies(t *testing.T) {
 	var all Topologies
 	defer all.Close()
@@ -65,8 +65,8 @@ func TestTopologies(t *testing.T) {
 	check("with all again", want, true)
 }
 
-// The load value follows the jobs that the caller knows and those that it does not, and
-// nobody is asked where nothing has changed.
+// TestTopologiesInUse checks that the load value covers the jobs that the caller knows and those
+// that it does not know, and that nothing is read again while nothing has changed.
 func TestTopologiesInUse(t *testing.T) {
 	var all Topologies
 	top, err := all.Read()

@@ -17,8 +17,8 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// A trial is good where a job could be started, says what is wrong where none could, and
-// leaves nothing.
+// TestTry checks that a trial succeeds on a host that can start jobs, names the fault on a host
+// that cannot, and leaves no files behind.
 func TestTry(t *testing.T) {
 	spool, o := orderOf(t)
 	own := filepath.Join(openDir(t), ShepherdName)
@@ -63,7 +63,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// A supervisor that does not end is killed, with all of its group, when the trial is over.
+// TestTrialThatHangs checks that a supervisor that does not end is killed with its whole group when
+// the time of the trial is over.
 func TestTrialThatHangs(t *testing.T) {
 	spool, o := orderOf(t)
 	dir := openDir(t)

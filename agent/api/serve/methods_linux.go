@@ -29,7 +29,7 @@ type method struct {
 	// time.
 	changes bool
 	body    int64 // maximum size of a message; 0 means the value of Limits for the peer
-	// do carries it out. The answer is nil where everything was written.
+	// do carries out the call. The answer is nil if do has already written it.
 	do func(context.Context, *call) (any, *api.Error)
 }
 
@@ -72,7 +72,7 @@ func message[Q any](f func(context.Context, *call, *Q) (any, *api.Error)) func(c
 	}
 }
 
-// done returns the answer of a method that has nothing to say.
+// done returns the empty answer of a method without a result.
 func done(err error) (any, *api.Error) {
 	if err != nil {
 		return nil, failure(err)
@@ -101,11 +101,11 @@ func (c *call) start(ctx context.Context, q *api.Start) (*api.Job, *api.Error) {
 	return &j, nil
 }
 
-// startsAtOnce is how many starts of a batch are under way: most of the time of a start
+// startsAtOnce is the maximum number of concurrent starts of a batch: most of the time of a start
 // is waiting for the disk.
 const startsAtOnce = 16
 
-// startBatch begins the starts in their order.
+// startBatch begins the starts of a batch in their order.
 func startBatch(ctx context.Context, c *call, q *api.BatchRequest) (any, *api.Error) {
 	if most := c.server.options.Limits.Batch; len(q.Starts) > most {
 		return nil, refuse(api.ResourceExhausted, "the batch has %d starts, at most %d are possible", len(q.Starts), most)
@@ -353,7 +353,7 @@ func shutdown(_ context.Context, c *call, q *api.ShutdownRequest) (any, *api.Err
 		next = true
 		return nil
 	})
-	if next { // and that is written down: the next agent is not to end as well
+	if next { // inTurn has stored the order: a repetition of it does not stop the next agent, too
 		c.server.commands.Shutdown(q.EndJobs)
 	}
 	return answer, err

@@ -115,7 +115,8 @@ func TestStartBatch(t *testing.T) {
 	}
 }
 
-// A batch begins in its order, and its starts do not wait for each other.
+// TestStartBatchAtOnce checks that the starts of a batch begin in their order and do not wait for
+// each other.
 func TestStartBatchAtOnce(t *testing.T) {
 	r := run(t, nil)
 	r.agent.gate = make(chan struct{})
@@ -274,7 +275,8 @@ func TestJobs(t *testing.T) {
 	wantCode(t, "another job", err, api.NotFound, "job 7 is not")
 }
 
-// All orders are taken, and agent/api and agent have the words of agent/protocol under the same names.
+// TestNames checks that the server accepts all orders, and that agent/api and agent have the
+// constants of agent/protocol under the same names.
 func TestNames(t *testing.T) {
 	const shared = "../../protocol"
 	var words []string
@@ -294,7 +296,7 @@ func TestNames(t *testing.T) {
 		}
 		for _, kind := range kinds {
 			for name := range constants(t, shared, kind) {
-				if names[name] == "" && (dir != ".." || name != "Received") { // a job is in no message then
+				if names[name] == "" && (dir != ".." || name != "Received") { // no message has a job in this state
 					t.Errorf("%s does not have %s of agent/protocol", dir, name)
 				}
 			}
@@ -302,8 +304,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// renamed are the constants of the package of a directory that are those of agent/protocol, with
-// their names there.
+// renamed returns the constants of the package in a directory that stand for constants of
+// agent/protocol, with their names there.
 func renamed(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	list := map[string]string{}
@@ -334,7 +336,7 @@ func inspect(t *testing.T, dir string, see func(ast.Node) bool) {
 	}
 }
 
-// constants are those of a type in the package of a directory, by their names.
+// constants returns the constants of a type in the package of a directory, by name.
 func constants(t *testing.T, dir, kind string) map[string]string {
 	t.Helper()
 	list := map[string]string{}
@@ -363,10 +365,10 @@ func constants(t *testing.T, dir, kind string) map[string]string {
 // TestMethodsAreComplete checks that each method of the agent has one method of the interface and
 // one of the client with the same name, and that there are no others.
 func TestMethodsAreComplete(t *testing.T) {
-	elsewhere := map[string]string{ // what of agent.Commands has no method of its name, and where it is
+	elsewhere := map[string]string{ // methods of agent.Commands that are no methods of the interface, and what represents them
 		"SawEpoch": "EpochHeader", "InTurn": "SequenceHeader", "AcknowledgeJob": "Acknowledge",
 	}
-	besides := []string{"StartBatch", "Version"} // Start several times, and what is known without the agent
+	besides := []string{"StartBatch", "Version"} // StartBatch calls Start; Version needs no agent
 	want := map[string]bool{}
 	for m := range reflect.TypeFor[agent.Commands]().Methods() {
 		want[m.Name] = elsewhere[m.Name] == ""
@@ -375,7 +377,7 @@ func TestMethodsAreComplete(t *testing.T) {
 		want[name] = true
 	}
 	client := reflect.TypeFor[*api.Client]()
-	callers := map[string]string{"Resume": "ResumeHost"} // what has another name in the client
+	callers := map[string]string{"Resume": "ResumeHost"} // methods that have another name in the client
 	for name, has := range want {
 		if _, ok := table()[api.Method(name)]; ok != has {
 			t.Errorf("the interface has %s: %v, expected %v", name, ok, has)

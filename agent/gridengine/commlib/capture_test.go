@@ -126,7 +126,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A message that says to be larger than it may be, or than what follows, costs no memory.
+// TestHostileFrames sends messages that claim a size above the limit, or a larger size than the
+// data that follows. The reader must not allocate memory for that size.
 func TestHostileFrames(t *testing.T) {
 	mih := func(header string) string { return string(appendBlock(nil, header)) }
 	huge := `<mih version="0.1"><mid>1</mid><dl>1073741824</dl><df>bin</df><mat>nak</mat><tag>2</tag><rid>0</rid></mih>`

@@ -71,8 +71,8 @@ type request struct {
 	Name string   `cull:"name"`
 }
 
-// Times are seconds or microseconds, what is a list in one format is an object in another, and
-// what a format does not have is left out.
+// TestFormatsDiffer compares the formats: times are seconds or microseconds, a list of one format
+// is an object in another, and attributes that a format lacks are omitted.
 func TestFormatsDiffer(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.Name, func(t *testing.T) {
@@ -96,7 +96,8 @@ func TestFormatsDiffer(t *testing.T) {
 	}
 }
 
-// What lacks attributes is read. What has other attributes is not: their ids may mean something else.
+// TestForeignDescriptors checks that messages that lack attributes can be read, and that messages
+// with other attributes are refused: their IDs may have another meaning.
 func TestForeignDescriptors(t *testing.T) {
 	f := cull.GridEngine81
 	few := &cull.Element{Descriptor: cull.Descriptor{{ID: f.ID("JR", "queue_name"), Word: 8}}, Values: []any{"q"}}

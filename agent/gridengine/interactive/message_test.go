@@ -30,7 +30,8 @@ func TestNoShell(t *testing.T) {
 	}
 }
 
-// What a client sends is either taken or refused, and what is taken means what was sent.
+// FuzzMessage checks that each message of a client is either refused, or read with the meaning with
+// which it was sent.
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte("\x03WS 33 101 0 0\x00"))
 	f.Add([]byte("\x07noshell = 1\x00"))

@@ -97,8 +97,8 @@ func (c *client) rest(status int) string {
 	return out.String()
 }
 
-// A client that takes nothing for a while when the command has ended, since it was stopped or
-// waits for who reads, gets all of the output later.
+// TestSlowClient checks that a client gets all output even if it reads nothing for a while after
+// the command has ended, for example because the client is stopped or its own output is blocked.
 func TestSlowClient(t *testing.T) {
 	for name, c := range map[string]struct {
 		pty  bool
@@ -156,7 +156,8 @@ func TestProcessesLeftByCommandAreNotAwaited(t *testing.T) {
 	}
 }
 
-// The number of a command that was reaped may be that of a stranger: nothing is sent to it.
+// TestHangUpAfterTheEnd checks that no signal is sent to a command that was reaped: its process ID
+// may belong to another process.
 func TestHangUpAfterTheEnd(t *testing.T) {
 	command := exec.Command("/bin/sh", "-c", "sleep 1000 & echo $!")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -12,7 +12,8 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/message"
 )
 
-// The words that unmodified daemons have sent.
+// TestWaitStatus encodes wait statuses and compares them with values that unmodified daemons have
+// sent.
 func TestWaitStatus(t *testing.T) {
 	for name, c := range map[string]struct{ got, want uint32 }{
 		"exit status 0":      {message.WaitStatus(0, 0, false, true), 0x1},
@@ -27,7 +28,8 @@ func TestWaitStatus(t *testing.T) {
 	}
 }
 
-// A job that its daemon ended for a limit has failed with 37 in 8.1.9, with 100 in 9.0 and 9.1.
+// TestReportOfExceededLimit checks the field failed of a job that its daemon ended because of a
+// limit: 37 in 8.1.9, 100 in 9.0 and 9.1.
 func TestReportOfExceededLimit(t *testing.T) {
 	for _, p := range message.Protocols {
 		c := message.Codec{Protocol: p}

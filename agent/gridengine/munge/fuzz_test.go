@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// No answer of munged makes the package panic or believe in a text that is not in it.
+// FuzzAnswers checks that no answer of munged makes the package panic, or return a text that the
+// answer does not contain.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00\x00\x04text"))
 	f.Add([]byte("\x11\x02no"))

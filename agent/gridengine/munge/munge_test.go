@@ -15,7 +15,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// Credentials of the package are verified by munge(1), and those of munge(1) by the package.
+// TestCredentials verifies credentials of the package with munge(1), and those of munge(1) with the
+// package.
 func TestCredentials(t *testing.T) {
 	socket := testenv.Munged(t)
 	c := munge.Client{Socket: socket}
@@ -40,7 +41,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// munged refuses a credential the second time, one that was changed, and one of a host with another key.
+// TestRefusedCredentials checks that munged refuses a credential that was used before, one that was
+// changed, and one of a host with another key.
 func TestRefusedCredentials(t *testing.T) {
 	c, other := munge.Client{Socket: testenv.Munged(t)}, munge.Client{Socket: testenv.Munged(t)}
 	get := func(c *munge.Client) string {
@@ -73,7 +75,8 @@ func TestNoMunged(t *testing.T) {
 	}
 }
 
-// A munged that does not answer is waited for until the deadline; one that answers nonsense is an error.
+// TestWrongAnswers checks that the package waits until the deadline for a munged that does not
+// answer, and returns an error for an invalid answer.
 func TestWrongAnswers(t *testing.T) {
 	head := func(version, kind byte, length uint32) string {
 		b := binary.BigEndian.AppendUint32(nil, 0x00606d4b)
