@@ -16,7 +16,7 @@ func finished(h *harness) string {
 	return strings.Join(names, " ")
 }
 
-// Finished returns at most finished_jobs jobs, those that have left last.
+// TestFinished checks that Finished returns at most finished_jobs jobs: those that have left last.
 func TestFinished(t *testing.T) {
 	h := newHarness(t, small.with(files{"conf/global": "finished_jobs 3"}))
 	for i := range 20 {
@@ -42,8 +42,9 @@ func TestFinished(t *testing.T) {
 	}
 }
 
-// The cell keeps nothing of a finished job that Finished does not return, such as its environment,
-// which may be large. This includes data that it shared with an existing job.
+// TestFinishedKeepsLittle checks that the cell keeps no data of a finished job that Finished does
+// not return, such as its environment, which may be large. This includes data that the job shared
+// with an existing job.
 func TestFinishedKeepsLittle(t *testing.T) {
 	c, problems := Restore(start, small.cluster(t), Options{}, func(func(string, []byte) bool) {})
 	if len(problems) > 0 {
@@ -86,8 +87,8 @@ func TestFinishedKeepsLittle(t *testing.T) {
 	}
 }
 
-// A user object that was created for a job exists while the user has jobs, and can be removed
-// afterwards.
+// TestUsersMadeForJobs checks that a user object that was created for a job exists while the user
+// has jobs, and can be removed afterwards.
 func TestUsersMadeForJobs(t *testing.T) {
 	h := newHarness(t, small.with(files{
 		"conf/global": "enforce_user auto\nauto_user_fshare 7\nauto_user_oticket 3\nauto_user_delete_time 3600", "users/carol": "name carol",

@@ -153,7 +153,8 @@ func TestDirectoriesOfPreviousRunsAreKept(t *testing.T) {
 	}
 }
 
-// An invalid description is refused before anything is created.
+// TestNothingIsMadeForBadDescription checks that an invalid description is refused before anything
+// is created.
 func TestNothingIsMadeForBadDescription(t *testing.T) {
 	s := newSpool(t)
 	for name, change := range map[string]func(d *job.Description){
@@ -257,7 +258,8 @@ func TestKilledWhileCreating(t *testing.T) {
 	}
 }
 
-// A directory whose removal was interrupted does not look like a job.
+// TestInterruptedRemovalIsNoJob checks that a directory whose removal was interrupted does not
+// count as a job.
 func TestInterruptedRemovalIsNoJob(t *testing.T) {
 	s := newSpool(t)
 	d, err := s.Create(simple(job.ID{Job: 1}), CreateOptions{NoSync: true})
@@ -519,7 +521,8 @@ func hasACLs(t *testing.T) bool {
 	return err == nil
 }
 
-// A script can be executed as soon as it exists, even while other processes are started.
+// TestScriptIsNotBusy checks that a script can be executed as soon as it exists, even while other
+// processes are started.
 func TestScriptIsNotBusy(t *testing.T) {
 	s := newSpool(t)
 	stop := make(chan struct{})
@@ -567,8 +570,8 @@ func childLock() {
 	os.Exit(0)
 }
 
-// The kernel releases the lock when its process exits in any way. Meanwhile NextJobID does not wait
-// for the lock.
+// TestLockJobs checks that the kernel releases the lock when the process that holds it exits in any
+// way, and that NextJobID does not wait for the lock.
 func TestLockJobs(t *testing.T) {
 	s := newSpool(t)
 	c := child("lock", "SPOOL="+s.Path())

@@ -78,7 +78,7 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 	return x.cell.SubmitAs(x.now, x.caller(), r, v.Number)
 }
 
-// judging reports whether jobs are verified by the verifier of the site.
+// judging reports whether the site's verifier checks jobs.
 func (x *call) judging() bool { return x.in.Judging && x.cell.Cluster().Global().JSVURL != "" }
 
 // requestVerification asks the caller to have the site's verifier check a job.
