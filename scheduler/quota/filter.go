@@ -15,8 +15,8 @@ type nameFilter struct {
 	scope, xscope *nameSet // nil for none
 }
 
-// admits reports whether the filter lets a name through. A job without a project or
-// parallel environment, "", is in no list: it passes where only some are excluded.
+// admits reports whether the filter admits a name. The name "", of a job without a project or
+// parallel environment, is in no list: a filter that only excludes names admits it.
 func (f *nameFilter) admits(name, group string) bool {
 	if f.xscope != nil && f.xscope.contains(name, group) {
 		return false
@@ -65,7 +65,7 @@ func (s *nameSet) add(item string) {
 
 func isPattern(s string) bool { return strings.ContainsAny(s, `*?[\`) }
 
-// compileNames compiles a filter on names that are in no lists.
+// compileNames compiles a filter on names for which there are no user sets.
 func compileNames(f qconf.QuotaFilter) nameFilter {
 	compile := func(items []string) *nameSet {
 		if len(items) == 0 {
@@ -116,10 +116,10 @@ func (s *nameSet) addSet(u *qconf.UserSet) {
 	}
 }
 
-// places are the queues or the hosts that a filter lets through, by index.
+// places holds the queues or the hosts that a filter admits, by index.
 type places struct {
 	bits []uint64
-	some bool // any
+	some bool // at least one is admitted
 	all  bool
 }
 
@@ -127,7 +127,7 @@ func newPlaces(n int) *places { return &places{bits: make([]uint64, (n+63)/64)} 
 
 func (p *places) add(i int) { p.bits[i>>6] |= 1 << (i & 63) }
 
-// has reports whether a place is let through. A nil filter has all.
+// has reports whether the filter admits a queue or host. A nil filter admits all.
 func (p *places) has(i int32) bool {
 	if p == nil {
 		return true
@@ -139,7 +139,7 @@ func (p *places) has(i int32) bool {
 func (p *places) isAll() bool  { return p == nil || p.all }
 func (p *places) isNone() bool { return p != nil && !p.some }
 
-// finish counts.
+// finish computes some and all, after all admitted queues or hosts have been added.
 func (p *places) finish(n int) *places {
 	p.all = true
 	for i := range n {

@@ -14,8 +14,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// naive does what the manual says, one place and one job after the other, and
-// remembers nothing but a map of what is used.
+// naive implements the manual literally, for one queue instance and one job at a time. Its only state
+// is a map of the usage.
 type naive struct {
 	sets []*qconf.ResourceQuotaSet
 	c    Compilation
@@ -59,7 +59,7 @@ func (n *naive) isFor(r *qconf.QuotaRule, c Consumer, queue, host string) bool {
 		n.admits(r.PEs, c.PE, plain(c.PE)) && n.admits(r.Queues, queue, plain(queue)) && n.admits(r.Hosts, host, at)
 }
 
-// each calls f for the rule of each set.
+// each calls f for the rule of each set that applies.
 func (n *naive) each(c Consumer, queue, host string, f func(name, key string, r *qconf.QuotaRule)) {
 	for _, q := range n.sets {
 		if !q.Enabled {
@@ -229,8 +229,9 @@ type runningJob struct {
 	grants []Grant
 }
 
-// What is compiled decides like the naive one, whatever runs; jobs that were checked
-// exceed no limit; and when all have ended nothing is left.
+// TestCompiledIsLikeNaive compares the decisions of compiled quotas with those of naive while
+// random jobs start and finish. Jobs that were checked exceed no limit, and when all jobs have
+// finished, nothing is booked.
 func TestCompiledIsLikeNaive(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
@@ -289,7 +290,7 @@ func TestCompiledIsLikeNaive(t *testing.T) {
 	})
 }
 
-// start compares all that can be asked about a job, and books what fits.
+// start compares all answers about a job, and books the slots that fit.
 func start(t *rapid.T, n *naive, u *Usage, j *naiveJob, d *Demand, values Values) runningJob {
 	var c Collector
 	c.Reset(d, u, values)
@@ -349,7 +350,7 @@ func start(t *rapid.T, n *naive, u *Usage, j *naiveJob, d *Demand, values Values
 	return r
 }
 
-// compareScope looks whether a job fails elsewhere as a failure says.
+// compareScope checks that a job also fails at the other queues and hosts that a failure covers.
 func compareScope(t *rapid.T, d *Demand, u *Usage, values Values, f Failure, queue, host int32) {
 	if f.demand == nil {
 		return
@@ -367,7 +368,7 @@ func compareScope(t *rapid.T, d *Demand, u *Usage, values Values, f Failure, que
 	}
 }
 
-// compareUsage compares what is used, and that it is no more than there is.
+// compareUsage compares the usage, and checks that it exceeds no limit.
 func compareUsage(t *rapid.T, n *naive, u *Usage) {
 	used := map[string]float64{}
 	for id := range u.at {
