@@ -14,7 +14,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// serves answers with its number, hangs for one job, and has a bad habit for others.
+// serves is a verifier that rejects jobs with its process ID. For jobs with certain names it hangs,
+// exits, or sends wrong answers.
 const serves = `#!/bin/sh
 while read -r line; do case "$line" in
 START) name=; echo STARTED;;
@@ -62,7 +63,8 @@ func number(t *testing.T, s *Server, url, name string) string {
 	return err.Error()
 }
 
-// One process is asked again and again, until it ends, or changes, or says what is not asked.
+// TestVerifierIsKept checks that one process serves all jobs until it ends, its file changes, or it
+// sends more than one answer to a job.
 func TestVerifierIsKept(t *testing.T) {
 	path, url := site(t, serves)
 	s := server(t, quiet)
@@ -96,7 +98,8 @@ func TestVerifierIsKept(t *testing.T) {
 	}
 }
 
-// What hangs with one job has that refused, and holds up no other.
+// TestVerifierThatHangs checks that a verifier that hangs with one job has that job refused, and
+// does not delay other jobs.
 func TestVerifierThatHangs(t *testing.T) {
 	_, url := site(t, serves)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -143,12 +146,12 @@ func TestVerifierOfASiteThatIsNone(t *testing.T) {
 	}
 }
 
-// A daemon of root runs a verifier as root only if its URL says so, and one that others can write
-// for nobody.
+// TestVerifierIsNotRootUnasked checks that a daemon of root runs a verifier as root only if its URL
+// says so, and that it does not run a verifier that other users can write.
 func TestVerifierIsNotRootUnasked(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // for everybody to enter
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // so that every user can enter it
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "jsv")
