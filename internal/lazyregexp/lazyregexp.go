@@ -1,6 +1,6 @@
 // Package lazyregexp compiles regular expressions on first use. All commands are one executable,
-// and most of its calls use none of the expressions: compiling them at the start would slow down
-// every qsub and qstat.
+// and most commands use none of its expressions: compiling them at the start would slow down every
+// qsub and qstat.
 package lazyregexp
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// New returns the function that gives a regular expression; it panics if that is none. It may
-// be called from several goroutines.
+// New returns a function that returns the compiled expression. The function panics if text is not a
+// valid expression. Several goroutines may call it.
 func New(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// Message is what happened to a job. Programs and webhooks get it as JSON.
+// Message describes an event of a job. Programs and webhooks get it as JSON.
 type Message struct {
 	// ID is different for each message, and the same for each attempt to deliver it.
 	ID    string    `json:"id"`
@@ -16,13 +16,14 @@ type Message struct {
 	Time  time.Time `json:"time"`
 	// Text is one line for people. It has no control characters.
 	Text string `json:"text"`
-	Host string `json:"host"` // the daemon's
+	Host string `json:"host"` // host of the daemon
 	Job  Job    `json:"job"`
 	// After is the time in seconds of an event Pending.
 	After int64 `json:"after,omitempty"`
-	// Outcome is how a job has finished that is not an array job; nil if it has not.
+	// Outcome describes how the job has finished; nil for an array job, or if it has not finished.
 	Outcome *Outcome `json:"outcome,omitempty"`
-	// Tasks is how the tasks of an array job have finished; nil if the message is not about its end.
+	// Tasks describes how the tasks of an array job have finished; nil if the message is not about its
+	// end.
 	Tasks *Tasks `json:"tasks,omitempty"`
 	// SiteOnly and UserOnly restrict the message to the receivers of the site, or of the user.
 	SiteOnly bool `json:"-"`
@@ -39,7 +40,7 @@ type Job struct {
 	Submitted time.Time `json:"submitted"`
 }
 
-// Outcome is how a job or a task has finished.
+// Outcome describes how a job or a task has finished.
 type Outcome struct {
 	Task       uint32  `json:"task,omitempty"` // 0 if the job is not an array job
 	Queue      string  `json:"queue,omitempty"`
@@ -61,7 +62,7 @@ func (o *Outcome) Good() bool {
 // MostFailures is the number of failed tasks that a message describes.
 const MostFailures = 10
 
-// Tasks is how the tasks of an array job have finished.
+// Tasks counts the finished tasks of an array job, and describes the first ones that failed.
 type Tasks struct {
 	Succeeded int       `json:"succeeded"`
 	Failed    int       `json:"failed"`

@@ -6,8 +6,9 @@ import (
 )
 
 // Word returns the word of a list that is most similar to a mistyped one: it needs the fewest
-// insertions, deletions, changes and exchanges of neighbouring letters. Among equal ones the first
-// is returned. ok is false if none is similar: at most a third of the letters may be wrong.
+// insertions, deletions, changes and exchanges of neighbouring letters. Of equally similar words,
+// Word returns the first. ok is false if none is similar: at most a third of the letters may be
+// wrong.
 func Word(typed string, words []string) (word string, ok bool) {
 	least := 0
 	letters := utf8.RuneCountInString(typed)
@@ -24,8 +25,8 @@ func Word(typed string, words []string) (word string, ok bool) {
 	return word, ok
 }
 
-// Hint returns a question to append to an error about a word: whether the most similar word of a
-// list was meant. It is empty if none is similar. prefix precedes the words.
+// Hint returns a question to append to an error about an unknown word: did the user mean the most
+// similar word of a list? It is empty if none is similar. prefix precedes the words.
 func Hint(prefix, typed string, words []string) string {
 	if w, ok := Word(typed, words); ok {
 		return " (did you mean " + prefix + w + "?)"

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 )
 
-// FuzzWriter: what comes in two parts is written as if it had come in one, and what is escaped
-// stays.
+// FuzzWriter checks that text written in two parts gives the same output as text written at once,
+// and that escaped text stays the same when it is escaped again.
 func FuzzWriter(f *testing.F) {
 	for _, s := range []string{"", "a\x1b\n", "\u202e\u009b", "\xed\xa0\x80", "b\xc3"} {
 		f.Add(s, 3)

@@ -1,9 +1,9 @@
-// Package spawn starts a process whose life between fork and exec is written
-// down beforehand, as a list of system calls.
+// Package spawn starts a process from a list of system calls that the child makes between fork and
+// exec.
 //
-// What a batch job needs there (session, limits, identity, files opened as its owner, working
-// directory, a search along PATH) is more than os.StartProcess offers, and a re-executed helper
-// would cost a second start of the Go runtime for every job. So the parent builds a Program in
+// A batch job needs more there than os.StartProcess offers: a session, limits, an identity, files
+// opened as its owner, a working directory, a search along PATH. A re-executed helper would cost a
+// second start of the Go runtime for every job. So the parent builds a Program in
 // ordinary Go, with every argument and string prepared, and the forked child only walks through the
 // list: it allocates nothing, makes only system calls, and stops at the first required call that
 // fails. The child never blocks the parent: one that blocks in the kernel (opening a FIFO, a dead
@@ -49,8 +49,7 @@ type call struct {
 	want uintptr
 	// tolerate is an errno that does not end the child, or anyErrno.
 	tolerate uintptr
-	// refuse, when not 0, is the errno that the call counts as failed with
-	// when it succeeds.
+	// refuse, if not 0, makes a successful call count as failed with this errno.
 	refuse uintptr
 	// after skips the call unless the call before it failed with this errno.
 	after uintptr
@@ -92,7 +91,7 @@ type told struct {
 	look  bool // the call only looks at the file
 }
 
-// StartError is why a child did not become the program it should have been.
+// StartError says why a child did not execute its program.
 type StartError struct {
 	Stage Stage
 	What  string // the object of the failed call: a path, or the call's name

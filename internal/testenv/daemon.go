@@ -60,7 +60,7 @@ func (d *Daemon) Pid() int {
 	return p.Pid
 }
 
-// Kill kills it as kill -9 does, and waits for its end.
+// Kill kills the process as kill -9 does, and waits for its end.
 func (d *Daemon) Kill() {
 	p, gone := d.Process()
 	_ = p.Kill()

@@ -24,12 +24,12 @@ import (
 
 // The environment variables of tests.
 const (
-	// Env turns skips into failures.
+	// Env names the needs whose absence is a failure instead of a skip.
 	Env = "EXECD_TEST_REQUIRE"
-	// AskedEnv has tests start virtual machines, which takes minutes; make test-vm
+	// AskedEnv makes tests start virtual machines, which takes minutes; make test-vm
 	// sets it.
 	AskedEnv = "EXECD_TEST_VM"
-	// SoakEnv has tests run that take long.
+	// SoakEnv enables the tests that take long; make soak sets it.
 	SoakEnv = "EXECD_TEST_SOAK"
 	// GuestEnv is set in virtual machines of test/vm.
 	GuestEnv = "EXECD_VM"
@@ -58,7 +58,7 @@ const (
 	Cgroup     Need = "cgroup"     // a cgroup hierarchy in which groups can be made
 	Pids       Need = "pids"       // the hierarchy of controller pids of cgroup v1, in which groups can be made
 	VM         Need = "vm"         // the programs for temporary virtual machines
-	Guest      Need = "guest"      // it is such a virtual machine itself, and may be upset
+	Guest      Need = "guest"      // the machine is such a virtual machine itself: tests may change its clock and its users
 	Systemd    Need = "systemd"    // systemd as process 1
 	Python     Need = "python"     // python3, for samples that are written in it
 	Packages   Need = "packages"   // the packages of make package, and dpkg, rpm, systemd-analyze, gpg and ar to check them
@@ -78,11 +78,11 @@ const (
 	XML        Need = "xml"        // xmllint, and the schemas of Debian's gridengine-common
 )
 
-// inGuests are the needs that no machine has to meet which can start guests: there
-// the tests run.
+// inGuests are the needs that a machine does not have to meet if it can start guests: the tests then
+// run in guests.
 var inGuests = []Need{Guest, Systemd}
 
-// PidsHierarchy is where the groups of Pids are made.
+// PidsHierarchy is the directory in which tests with the need Pids make groups.
 const PidsHierarchy = "/sys/fs/cgroup/pids"
 
 // checks holds one function per need; it returns an error that names the missing part, or nil.
