@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the longest time that a test waits for an event.
 const patience = 3 * time.Minute
 
 // live is a running command, whose output is read line by line.
@@ -64,14 +64,14 @@ func newLive(t *testing.T, cmd *exec.Cmd, r io.ReadCloser) *live {
 	return l
 }
 
-// abandon ends what a failed test has left, its job included.
+// abandon ends the command of a failed test, and its job.
 func (l *live) abandon() {
 	if l.cmd.ProcessState != nil {
 		return
 	}
 	timer := time.AfterFunc(patience, func() { _ = l.cmd.Process.Kill() })
 	defer timer.Stop()
-	for range 3 { // ask, insist, and do without the procedures
+	for range 3 { // end the job, kill it, skip its procedures
 		_ = l.cmd.Process.Signal(unix.SIGTERM)
 	}
 	_ = l.cmd.Wait()
@@ -119,7 +119,7 @@ func (l *live) end(status int) {
 	}
 }
 
-// gone checks that nothing of a job is left on disk.
+// gone checks that the job has left no files.
 func (w *world) gone(t *testing.T) {
 	t.Helper()
 	if left := w.left(t); len(left) > 0 {
@@ -127,7 +127,7 @@ func (w *world) gone(t *testing.T) {
 	}
 }
 
-// outcome reads what --json has written.
+// outcome reads the file that --json has written.
 func (w *world) outcome(t *testing.T, name string, v any) {
 	t.Helper()
 	b, err := os.ReadFile(w.dir + "/" + name)
@@ -139,7 +139,7 @@ func (w *world) outcome(t *testing.T, name string, v any) {
 	}
 }
 
-// outcomeJSON is what tests look at of an outcome.
+// outcomeJSON holds the fields of an outcome that tests check.
 type outcomeJSON struct {
 	JobID      int     `json:"job_id"`
 	TaskID     int     `json:"task_id"`
@@ -156,7 +156,7 @@ type outcomeJSON struct {
 
 const plainQueue = "qname q\nshell /bin/sh\nshell_start_mode unix_behavior\n"
 
-// obstinate ignores what can be ignored, and says so.
+// obstinate is a job that ignores all signals that can be ignored, and prints a line for SIGUSR2.
 const obstinate = `#!/bin/sh
 trap 'echo notified' USR2
 trap '' TERM INT HUP
@@ -233,7 +233,7 @@ func TestRequestToEnd(t *testing.T) {
 		l.expect("^prolog$")
 		l.signal(unix.SIGINT)
 		l.expect("^execd: waiting for the procedures of the site; another Ctrl-C ends them$")
-		w.traced(t, 1, "asked to end the job") // it is said before it is done
+		w.traced(t, 1, "asked to end the job") // the trace has the line before the job ends
 		w.feed(t, "go")
 		l.expect(`^execd: job 1 \(job\) was ended on request before it began`)
 		l.end(125)
@@ -335,13 +335,13 @@ func fifo(t *testing.T, w *world, name string) {
 	w.own(t, w.dir+"/"+name)
 }
 
-// feed writes a line into a pipe, for whoever reads it or is going to.
+// feed writes a line into a pipe for its current or next reader.
 func (w *world) feed(t *testing.T, name string) {
 	t.Helper()
-	// Not only for writing: then it would wait for the reader.
+	// Opening the pipe for writing alone would wait for a reader.
 	f, err := os.OpenFile(w.dir+"/"+name, os.O_RDWR, 0)
 	if err == nil {
-		t.Cleanup(func() { _ = f.Close() }) // what is in the pipe goes with the last who has it open
+		t.Cleanup(func() { _ = f.Close() }) // the kernel discards the content when the last process closes the pipe
 		_, err = f.WriteString("\n")
 	}
 	if err != nil {

@@ -24,10 +24,10 @@ import (
 
 var began = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// answers are those of an agent, by the methods; an *api.Error is a refusal.
+// answers maps methods to the answers of an agent; an *api.Error is a refusal.
 type answers map[api.Method]any
 
-// listen returns an agent that has these answers, and what it was asked.
+// listen starts an agent with these answers, and returns its socket and the calls that it gets.
 func listen(t *testing.T, answers answers) (socket string, asked map[api.Method]string) {
 	t.Helper()
 	t.Setenv("TZ", "UTC")
@@ -188,7 +188,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestErrors compares what is said when something goes wrong.
+// TestErrors compares the messages of failing commands.
 func TestErrors(t *testing.T) {
 	refusing, _ := listen(t, answers{
 		api.MethodDrain: &api.Error{Code: api.PermissionDenied, Message: "Drain is for managers"},
@@ -282,7 +282,8 @@ func TestJobsAcrossAgentRestart(t *testing.T) {
 	}
 }
 
-// TestHungUp: however an agent goes before it has answered, it is seen to have gone.
+// TestHungUp checks that a client recognises an agent that closes the connection before it answers,
+// at whatever moment.
 func TestHungUp(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {

@@ -70,7 +70,7 @@ func (c *Command) follow(ctx context.Context, session *qclient.Session, q reques
 		case len(f.alive) == 0: // the job has just finished
 			return c.finished(ctx, session, q, p, true)
 		}
-		// Which tasks run is asked again, so that none ends between the two answers.
+		// Ask for the running tasks again, so that no task ends unnoticed between the two answers.
 		switch now, err := look(ctx, session, q.job); {
 		case err != nil:
 			return ExitFailed, err

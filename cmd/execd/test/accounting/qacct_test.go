@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// commandLines are what qacct is called with, each a word per blank.
+// commandLines are the arguments with which qacct is called, separated by blanks.
 var commandLines = []string{
 	"", "-j", "-j 12", "-j 14", "-j 15", "-j 15 -m", "-j 8 -t 2", "-j 8 -t 1-4:1", "-j 8 -t 7", "-j pe.sh", "-j *.sh", "-j [rw].sh",
 	"-j 99", "-j nosuch", "-j nosuch -t 3", "-j 12abc", "-j 0", "-j 9 -P p1", "-j 9 -P p2", "-j -o bob", "-j 14 -E -d 3",
@@ -32,7 +32,7 @@ var commandLines = []string{
 	"-b", "-e", "-d", "-f", "-l", "-t", "-t 2", "-j 8 -t x", "-j 8 -t 1-", "word", "-help", "-f /nowhere/accounting",
 }
 
-// made are records that no job of the cell leaves, of which all times are known.
+// made returns records that do not come from the jobs of the cell; all of their times are fixed.
 func made() []byte {
 	begin := time.Date(2020, 1, 1, 12, 0, 0, 0, time.Local)
 	var text []byte
@@ -62,7 +62,7 @@ func made() []byte {
 	return text
 }
 
-// run carries out every command line in the cell, and returns what came of it.
+// run executes all command lines in the cell and returns their results.
 func run(t *testing.T, cell *gridengine.Cell, file string) (results []result) {
 	t.Helper()
 	const script = `cd /tmp; i=0; for line; do i=$((i+1)); set -f; qacct -f %s $line >$i.out 2>$i.err; echo $? >$i.status; done`
@@ -84,7 +84,7 @@ func run(t *testing.T, cell *gridengine.Cell, file string) (results []result) {
 
 type result struct{ Status, Stdout, Stderr string }
 
-// differing are the command lines to which the original answers otherwise, and why.
+// differing are the command lines whose output differs from the original's, with the reason.
 var differing = map[string]string{
 	"-l nosuch=1":  "the words of qselect, which is asked here, are others",
 	"-l lic=1 -q":  "the words of qselect",
@@ -95,10 +95,10 @@ var differing = map[string]string{
 
 var ignoring = regexp.MustCompile(`error: (ignoring invalid entry in line \d+|Invalid sge_strtok_r call, last is NULL)\n`)
 
-// compare compares what our qacct and the original's say of the same file.
+// compare compares the output of our qacct with that of the original for the same file.
 func compare(t *testing.T, cell *gridengine.Cell, records string) {
 	t.Helper()
-	// The original takes a category with a colon for two fields.
+	// The original reads a category with a colon as two fields.
 	records = regexp.MustCompile(`(?m)^.*calendar=a:b.*\n`).ReplaceAllString(records, "")
 	if err := cell.Configure("-Ahgrp", "@here", "group_name @here\nhostlist cellhost\n"); err != nil {
 		t.Fatal(err)
@@ -120,8 +120,8 @@ func compare(t *testing.T, cell *gridengine.Cell, records string) {
 		}
 		own := "\n [-json]                           everything that is known, as JSON\n"
 		ours := result{fmt.Sprintln(status), strings.Replace(out.String(), own, "", 1), strings.Replace(errs.String(), own, "", 1)}
-		// The original does not count comments, with some options it does not look at the
-		// whole line, and with host groups it complains about itself.
+		// The original does not count comments, does not read the whole line with some options,
+		// and prints an error of its own code with host groups.
 		theirs[i].Stderr = ignoring.ReplaceAllString(theirs[i].Stderr, "")
 		ours.Stderr = ignoring.ReplaceAllString(ours.Stderr, "")
 		diff := cmp.Diff(theirs[i], ours)
