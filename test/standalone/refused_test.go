@@ -9,8 +9,9 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestRefusedStart: another master's job has the number that the cell gives to alice's. The agent
-// refuses hers until that one has gone. She reads why, the log has it once, and other jobs run.
+// TestRefusedStart gives a job of another master the number that the cell will give to alice's job.
+// The agent refuses alice's job until the other one has been removed. Meanwhile alice can read the
+// reason, the log has it once, and other jobs run.
 func TestRefusedStart(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	alice := someUsers(t, 1)[0]

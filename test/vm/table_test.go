@@ -28,17 +28,17 @@ type step struct {
 // The names of users in guests.
 const alice = "alice"
 
-// The limits of time are for a busy machine that has to emulate; each guest takes a
+// patience is long enough for a busy machine that has to emulate processors. A guest usually needs a
 // fraction of it.
 const patience = 10 * time.Minute
 
-// What needs no kernel runs outside of guests, once.
+// The tests that need no special kernel: they run once, outside of guests.
 const (
 	pureOfGroup  = "^Test(PathsRoundTrip|Parse.*|Value|MemoryStat|MemoryLimitNames|BusyErrorSaysWho)$|^Fuzz"
 	pureOfCgroup = "^Test(Survey|Name|NoCgroups)$|^Fuzz"
 )
 
-// executables are some tests of cmd/execd: enough to see that jobs run.
+// executables matches some tests of cmd/execd, which show that jobs run.
 const executables = "^TestScripts$/./^plain$|^Test(JobAgainstItsShepherd|PlantedTmpdir|GroupIDOfAStranger)$"
 
 // groupsOfJobs are the tests of agent/launch, and of cmd/execd, about the control
@@ -53,11 +53,11 @@ const cores = "^Test(CoresOf|ProcessorsOfAQueueOnTwoSockets|AffinityInAGroup)"
 
 // machines are the guests that make test-vm starts, by the name of the subtest.
 //
-// To have a test run in a guest, add a step to one that is there: a boot takes
-// seconds, the programs are built once for all guests. What a test needs it asks
-// testenv for as always; in these guests cgroup and guest may not be missing, in
-// those with systemd, systemd may not. testing.Short is true, since everything takes
-// ten times as long; a machine for make soak is an own one.
+// To run a test in a guest, add a step to an existing guest, because each boot takes seconds. The
+// programs are built once for all guests. Tests check their needs with testenv, as everywhere. In
+// guests, EXECD_TEST_REQUIRE contains cgroup and guest, and systemd where the guest has it.
+// testing.Short is true, because everything takes ten times as long. Tests for make soak have
+// separate guests.
 var machines = map[string]machine{
 	"v2": {
 		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience},
@@ -80,7 +80,7 @@ var machines = map[string]machine{
 			{pkg: "cmd/execd", programs: true, run: cores},
 		},
 	},
-	// Limits of memory and swap space together, where there is some.
+	// Limits of memory and swap space together, on a machine with swap space.
 	"hybrid": {
 		Machine: guest.Machine{Cores: 2, Cgroup: guest.Hybrid, Swap: 256, Timeout: patience},
 		steps: []step{
@@ -88,13 +88,13 @@ var machines = map[string]machine{
 			{pkg: "limits/group", run: "Freeze|OutOfMemory|TestMemory|Signal", skip: "/h_rss|/with_v1_alone"},
 		},
 	},
-	// What somebody can do who is not root, in a group of v2 that is his.
+	// The rights of an ordinary user in a delegated group of v2.
 	"user": {
 		Machine: guest.Machine{Cores: 2, Swap: 256, Memory: 2048, Timeout: patience},
 		steps: []step{
-			// Root, and no more processors than the host has: there the clocks of the
-			// guest's processes would stand still for seconds. h_rss has swap here.
-			// Root of a container often may not raise limits; here it may.
+			// As root, with no more processors than the host has: with more, the clocks of the
+			// guest's processes would stop for seconds. The guest has swap, so h_rss is not
+			// tested. In a container root often may not raise limits; here it may.
 			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$|^Test(LimitThatCannotBeRaised|ProtectionOfTheDaemon)$", skip: "/h_rss"},
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
 			{pkg: "limits/group", user: alice, skip: pureOfGroup + "|/h_rss|/with_v1_alone"},
@@ -112,7 +112,7 @@ var machines = map[string]machine{
 			{pkg: "packaging", programs: true, run: "^TestService$"},
 		},
 	},
-	// The unit as execution daemon of a real sge_qmaster: minutes, where it is emulated.
+	// The unit as execution daemon of a real sge_qmaster, which takes minutes in an emulated guest.
 	"cell": {
 		soak: true,
 		Machine: guest.Machine{
@@ -131,7 +131,7 @@ var machines = map[string]machine{
 			{pkg: "packaging", programs: true, run: "^TestSystemdStartsBatchSystemUnits$"},
 		},
 	},
-	// What may upset a machine while jobs run: its clock, its users.
+	// Faults of a machine while jobs run: its clock, its user database.
 	"disorder": {
 		waits:   true,
 		Machine: guest.Machine{Cores: 2, Timeout: patience},
@@ -143,8 +143,8 @@ var machines = map[string]machine{
 		soak:    true,
 		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: 3 * patience},
 		steps: []step{
-			// What it skips needs two sockets, reads sources, or compares with the
-			// seconds of a machine that is not emulated.
+			// The skipped tests need two sockets, read sources, or need the speed of a machine
+			// that is not emulated.
 			{pkg: "cmd/execd", programs: true, skip: cores + "|^TestGuideExamplesOfExecdRun$|TestScripts/./^(limits|usage)$"},
 		},
 	},
