@@ -13,8 +13,8 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// What it costs to see what 200 jobs have used, and to report it: of jobs that do
-// something, and of jobs that do nothing.
+// BenchmarkUsage measures the reading and reporting of the usage of 200 jobs, both busy and
+// sleeping ones.
 func BenchmarkUsage(b *testing.B) {
 	for name, busy := range map[string]bool{"busy": true, "asleep": false} {
 		b.Run(name, func(b *testing.B) {

@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// A configuration may be read while the agent ends.
+// TestConfigureWhileTheAgentEnds reads a configuration while the agent stops.
 func TestConfigureWhileTheAgentEnds(t *testing.T) {
 	var mu sync.Mutex
 	n := 0
@@ -52,8 +52,9 @@ func TestConfigureWhileTheAgentEnds(t *testing.T) {
 	}
 }
 
-// What jobs have used is read while others of them are removed: no directory is used that is
-// closed, and perhaps another one by now.
+// TestUsageIsReadWhileJobsAreRemoved reads the usage of jobs while other jobs are removed. The
+// agent must not use the descriptor of a closed directory, which may belong to another directory by
+// then.
 func TestUsageIsReadWhileJobsAreRemoved(t *testing.T) {
 	w := newWorld(t)
 	over := make(chan struct{})

@@ -29,7 +29,8 @@ func params(t *testing.T, global string) func(*Options) {
 	}
 }
 
-// Parameters without effect are logged once, and other parameters are not.
+// TestIneffectiveParameters checks that parameters without effect are logged once, and other
+// parameters are not.
 func TestIneffectiveParameters(t *testing.T) {
 	var log testenv.Transcript
 	w := newWorld(t, params(t, "execd_params USE_SMAPS=true,PROF_EXECD=1,NO_SECURITY=false,SOMETHING=7,USE_QSUB_GID=true,KEEP_ACTIVE=false\n"), func(o *Options) {
@@ -50,7 +51,7 @@ func TestIneffectiveParameters(t *testing.T) {
 	}
 }
 
-// With USE_QSUB_GID the group of the submission counts.
+// TestSubmitGroup checks that with USE_QSUB_GID a job runs with the group of its submission.
 func TestSubmitGroup(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	groups := func(o *Options) {
@@ -83,8 +84,8 @@ func TestSubmitGroup(t *testing.T) {
 	}
 }
 
-// shepherd_cmd is called instead of the supervisor, and if it does not exist, the job does not
-// start.
+// TestShepherdCommand checks that the agent runs shepherd_cmd instead of the supervisor, and that
+// jobs do not start if it does not exist.
 func TestShepherdCommand(t *testing.T) {
 	dir := t.TempDir()
 	command, called := filepath.Join(dir, "wrapper"), filepath.Join(dir, "called")
@@ -124,7 +125,8 @@ func TestShepherdCommand(t *testing.T) {
 	}
 }
 
-// The reserved usage is accounted and reported if the configuration says so.
+// TestReservedUsage checks that the reserved usage is accounted and reported if the configuration
+// says so.
 func TestReservedUsage(t *testing.T) {
 	for name, want := range map[string]struct{ accounted, reported bool }{
 		"ACCT_RESERVED_USAGE": {true, false}, "SHARETREE_RESERVED_USAGE": {false, true}, "KEEP_ACTIVE": {},
@@ -156,7 +158,7 @@ func TestReservedUsage(t *testing.T) {
 	}
 }
 
-// reporting_params can switch off accounting records.
+// TestNoAccounting checks that reporting_params can switch off accounting records.
 func TestNoAccounting(t *testing.T) {
 	var records atomic.Int32
 	w := newWorld(t, params(t, "reporting_params accounting=false\n"), func(o *Options) {
@@ -173,7 +175,7 @@ func TestNoAccounting(t *testing.T) {
 	}
 }
 
-// Simulated jobs take the requested time, and no process runs.
+// TestSimulatedJobs checks that simulated jobs take the requested time, and that no process runs.
 func TestSimulatedJobs(t *testing.T) {
 	configuration := params(t, "execd_params SIMULATE_JOBS=true\nshepherd_cmd /nonexistent\n")
 	w := newWorld(t, configuration)

@@ -87,7 +87,8 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// A login shell without a terminal reads its commands from a pipe.
+// TestLoginShellWithPipes checks that a login shell without a terminal reads its commands from a
+// pipe.
 func TestLoginShellWithPipes(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"))
 	id := w.mustStart(w.interactive(1, Interactive{Pipes: true, Login: true}, "ignored")).ID

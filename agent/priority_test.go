@@ -15,7 +15,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Tickets become weights of control groups, or nice values where there are none.
+// TestTicketsCount checks that tickets become weights of control groups, or nice values on a host
+// without control groups.
 func TestTicketsCount(t *testing.T) {
 	// Without a control group and an additional group id no process is known as a job's.
 	testenv.Require(t, testenv.Root)

@@ -101,7 +101,7 @@ func TestTokenIsSentToLoopbackOnly(t *testing.T) {
 	}
 }
 
-// A call sends the expected request, and ignores unknown fields of the answer.
+// TestCall checks that a call sends the expected request, and ignores unknown fields of the answer.
 func TestCall(t *testing.T) {
 	c := something(t, func(w http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
@@ -172,8 +172,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// The codes have Connect's statuses, and those are read as the codes that Connect has
-// for them.
+// TestStatuses checks that the codes have Connect's HTTP statuses, and that the client reads these
+// statuses as Connect's codes for them.
 func TestStatuses(t *testing.T) {
 	want := map[Code]int{
 		Canceled: 499, Unknown: 500, InvalidArgument: 400, DeadlineExceeded: 504, NotFound: 404, AlreadyExists: 409, PermissionDenied: 403,
@@ -227,7 +227,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// A call that is not answered in time is made again.
+// TestTimeout checks that the client repeats a call that is not answered in time.
 func TestTimeout(t *testing.T) {
 	var mu sync.Mutex
 	calls := 0
@@ -248,7 +248,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// Each text arrives unchanged, whether it is UTF-8 or not, and the sent message is not changed.
+// TestPacking checks that each text arrives unchanged, whether it is UTF-8 or not, and that sending
+// does not change the message.
 func TestPacking(t *testing.T) {
 	text := rapid.StringOf(rapid.RuneFrom([]rune{'a', 'é', '"', '\n', 0}))
 	text = rapid.OneOf(text, rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
@@ -288,7 +289,8 @@ func TestPacking(t *testing.T) {
 	})
 }
 
-// Each call of a master with an epoch has its own number, which its repetitions share.
+// TestSequence checks that each call of a master with an epoch has its own number, which its
+// repetitions share.
 func TestSequence(t *testing.T) {
 	for epoch, numbered := range map[uint64]bool{0: false, 5: true} {
 		var got []string

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Frames arrive as they were sent; an invalid frame is refused before memory is allocated for it.
+// TestFrames checks that frames arrive as they were sent, and that an invalid frame is refused
+// before memory is allocated for it.
 func TestFrames(t *testing.T) {
 	var b bytes.Buffer
 	long := bytes.Repeat([]byte("x"), MaxFrame)

@@ -229,7 +229,7 @@ func (endlessReader) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Whatever an agent writes, a line is taken or refused.
+// FuzzLine checks that any line of a stream is either read or refused.
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `null`, `[]`, `{"number":3,"job":{"job":7,"task":1,"pe_task":"1.n1","state":"ended","outcome":{"failed":0,"limit":null,"usage":{}}}}`,

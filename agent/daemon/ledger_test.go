@@ -68,8 +68,9 @@ func reopening(t *testing.T, rotate func(path string, n int) error) (found map[s
 	return found, writers * each
 }
 
-// Files are moved away (logrotate(8)), or the configuration is read again, while records are
-// written: each is in one of the files, once and whole, and is not taken for one that failed.
+// TestLedgerIsReopened moves the files away, as logrotate(8) does, and reloads the configuration
+// while records are written. Each record must be in exactly one file, complete, and must not be
+// reported as failed.
 func TestLedgerIsReopened(t *testing.T) {
 	for name, rotate := range map[string]func(string, int) error{
 		"moved away": func(path string, n int) error { return os.Rename(path, fmt.Sprintf("%s.%d", path, n)) },

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Only what is as its file has it, and stays so, is taken away.
+// TestUnchanged checks that only memory that has the content of its file, and keeps it, is
+// unmapped.
 func TestUnchanged(t *testing.T) {
 	areas := func(lines ...string) string {
 		var b strings.Builder

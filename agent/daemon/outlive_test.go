@@ -17,8 +17,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// Everything that the daemon has begun has ended when its command returns: what it runs
-// beside the agent too, such as a health check that hangs.
+// TestNothingOutlivesTheDaemon checks that everything that the daemon has started has ended when
+// its command returns, including programs that are not jobs, such as a health check that hangs.
 func TestNothingOutlivesTheDaemon(t *testing.T) {
 	dir := t.TempDir()
 	testenv.LetIn(t, dir)

@@ -184,7 +184,8 @@ func TestSharesAreKept(t *testing.T) {
 	}
 }
 
-// Tickets may come after the job: what it did without them is not held against it.
+// TestTicketsThatComeLater checks that the usage of a job from before it received tickets does not
+// lower its priority.
 func TestTicketsThatComeLater(t *testing.T) {
 	var table Table
 	r := Range{Best: 0, Worst: 19}

@@ -16,8 +16,8 @@ var lines = []string{
 	"qconf -au a,b c,d -du a c", "qconf -sobjl queue_instance slots 4*", "qconf -clearusage alice", "qconf -cq all.q", "qconf -shgrp_tree @allhosts -sds", "qfoo", "qconf -Aattr queue job.sh all.q",
 }
 
-// Whatever is typed, nothing panics, an error has an exit status, and what was written is
-// a configuration.
+// FuzzRun checks that no command line causes a panic, that errors have an exit status, and that the
+// output of a change is a valid configuration.
 func FuzzRun(f *testing.F) {
 	for _, l := range lines {
 		f.Add(l, "-N x\n#$ -t 1-3\nqname x\nhostlist node1\n", true)

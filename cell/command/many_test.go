@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Nobody keeps all others waiting with expressions, each of which is compared with all jobs;
-// plain names may be as many as fit.
+// TestManyExpressions checks that a user cannot delay all others with expressions, each of which is
+// compared with all jobs. The number of plain names is limited only by the size of the message.
 func TestManyExpressions(t *testing.T) {
 	w := newWorld(t)
 	w.line("bob", "qsub -h job.sh")
@@ -72,7 +72,8 @@ func TestManyExpressions(t *testing.T) {
 	}
 }
 
-// A plain name means the jobs of everybody, in the order of their numbers.
+// TestNameOfEverybody checks that a plain name means the jobs of all users, in the order of their
+// numbers.
 func TestNameOfEverybody(t *testing.T) {
 	w := newWorld(t)
 	for _, user := range []string{"bob", "alice", "bob", "carol"} {

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Each command names the option that was probably meant.
+// TestMistypedOptions checks that each command suggests the option that the user probably meant.
 func TestMistypedOptions(t *testing.T) {
 	for name, c := range map[string]struct{ typed, meant string }{
 		"qalter": {"-hold_jdi", "-hold_jid"}, "qconf": {"-sqll", "-sql"}, "qdel": {"-hlep", "-help"}, "qhold": {"-hlep", "-help"},
@@ -28,7 +28,8 @@ func TestMistypedOptions(t *testing.T) {
 	}
 }
 
-// What there is none of is named as in the original, and then what was probably meant.
+// TestMistypedNames checks that the message about an unknown object names it as in the original,
+// and then suggests the name that the user probably meant.
 func TestMistypedNames(t *testing.T) {
 	conf := []string{"queues/long.q", "qname long.q\nhostlist node1\n", "projects/climate", "name climate\n", "ckpts/blcr", "ckpt_name blcr\n"}
 	for line, want := range map[string]string{

@@ -2,7 +2,7 @@ package command
 
 import "testing"
 
-// What the original prints for empty and odd values (tested).
+// TestOddValues compares the answers to empty and odd values with those of the original (tested).
 func TestOddValues(t *testing.T) {
 	w := configured(t)
 	w.in.Files["options"], w.in.Files["words"] = []byte("-p -9\n"), []byte("-p -9 one\n")

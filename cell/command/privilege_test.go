@@ -81,8 +81,8 @@ func TestManagerIsNotRoot(t *testing.T) {
 	}
 }
 
-// What needs no root stays a manager's to change, also in an object in which root has set a
-// program.
+// TestManagerChangesTheRest checks that a manager may change attributes for which root's rights are
+// not required, also in an object in which root has set a program.
 func TestManagerChangesTheRest(t *testing.T) {
 	w := configured(t)
 	w.in.Files["copy"] = whole(t, queueKind, "qname copy.q\nhostlist node1\nprolog root@/site/prolog $job_id\n")

@@ -33,7 +33,8 @@ func configured(t *testing.T) *world {
 	return w
 }
 
-// Each name of a list counts, also where the list was empty or becomes so.
+// TestSeveralManagers checks that each name of a list is added or removed, also if the list was
+// empty or becomes empty.
 func TestSeveralManagers(t *testing.T) {
 	w := configured(t)
 	w.says("root", "qconf -am alice,bob", "", "root@node1 added \"alice\" to manager list\nroot@node1 added \"bob\" to manager list\n", 0)
@@ -54,7 +55,7 @@ func whole(t *testing.T, k *kind, text string) []byte {
 	return []byte(o.Format(qconf.Wrapped))
 }
 
-// What is said, and where, is what the original says (tested).
+// TestConfigure compares the messages and their streams with those of the original (tested).
 func TestConfigure(t *testing.T) {
 	w := configured(t)
 	for _, c := range []struct {
@@ -144,7 +145,8 @@ func TestConfigure(t *testing.T) {
 	w.says("alice", "qconf -Acal c1", "", "denied: \"alice\" must be manager for this operation\n", 1)
 }
 
-// A queue in which jobs run, and what they use, stays.
+// TestConfigureWhatIsInUse checks that a queue in which jobs run, and the objects that they use,
+// cannot be removed.
 func TestConfigureWhatIsInUse(t *testing.T) {
 	w := configured(t)
 	w.line("root", "qconf -Aq q2")
@@ -161,7 +163,7 @@ func TestConfigureWhatIsInUse(t *testing.T) {
 	w.says("root", "qconf -de node1", "", "Host object \"node1\" is still referenced in cluster queue \"two.q\".\n", 1)
 }
 
-// What is changed with an editor comes in two steps.
+// TestEdit checks the two steps of a change with an editor.
 func TestEdit(t *testing.T) {
 	w := configured(t)
 	r := w.line("root", "qconf -mq all.q")
@@ -207,7 +209,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// What every option shows can be read again.
+// TestTemplates checks that the output of each option that shows an object can be read again.
 func TestTemplates(t *testing.T) {
 	for _, k := range kinds {
 		text := k.newText("", 0)
@@ -220,7 +222,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// Each option has a row of its own, and what names a file needs it.
+// TestActions checks that each option has a row in the table, and that the options that take a file
+// require it.
 func TestActions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, a := range actions() {
@@ -241,7 +244,8 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// What a value says of a host changes nothing for the others, and the other way round.
+// TestValuesForAHost checks that a change of the value for one host does not change the values for
+// other hosts, and the other way round.
 func TestValuesForAHost(t *testing.T) {
 	w := configured(t)
 	w.says("root", "qconf -Aq q2", "", "root@node1 added \"two.q\" to cluster queue list\n", 0)

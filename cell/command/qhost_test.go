@@ -18,7 +18,8 @@ func clusterOf(t *testing.T, hosts int) *world {
 	return newWorld(t, pairs...)
 }
 
-// What there is on hosts is looked at once, and not once for each of them.
+// TestHostsByResources checks that the resources of hosts are computed once, and not once for each
+// host.
 func TestHostsByResources(t *testing.T) {
 	cost := func(hosts int) float64 {
 		w := clusterOf(t, hosts)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What qrsh and qlogin say of a job that is taken, and what runs where a wrapper is named.
+// TestInteractive checks the output of qrsh and qlogin for an accepted job, and the command that
+// runs if a wrapper is configured.
 func TestInteractive(t *testing.T) {
 	const waiting = "waiting for interactive job to be scheduled ...\n"
 	for name, c := range map[string]struct {

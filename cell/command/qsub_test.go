@@ -25,7 +25,8 @@ func TestSubmitShowDelete(t *testing.T) {
 	w.says("alice", "qstat -u bob -s r", "", "", 0)
 }
 
-// What the original says of command lines that it does not take (tested).
+// TestSubmitRefuses compares the messages about invalid command lines with those of the original
+// (tested).
 func TestSubmitRefuses(t *testing.T) {
 	w := newWorld(t)
 	for text, want := range map[string]struct {

@@ -46,7 +46,8 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-// Who has tasks has its part of the tree, and of the parts of those who have none.
+// TestTargetShares checks that users with tasks get their shares of the tree, and the shares of
+// users without tasks.
 func TestTargetShares(t *testing.T) {
 	tree := `id=0
 name=Root
@@ -82,7 +83,8 @@ childnodes=NONE
 	}
 }
 
-// Below the default node of a project are those who may use the project.
+// TestShareMonitorOfProjects checks that the users of a project are below the default node of the
+// project.
 func TestShareMonitorOfProjects(t *testing.T) {
 	tree := "id=0\nname=Root\ntype=0\nshares=1\nchildnodes=1\nid=1\nname=p\ntype=1\nshares=1\nchildnodes=2\nid=2\nname=default\ntype=0\nshares=1\nchildnodes=NONE\n"
 	for lists, want := range map[string]string{

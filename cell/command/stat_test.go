@@ -86,8 +86,9 @@ func TestStatSelects(t *testing.T) {
 	}
 }
 
-// Jobs that wait are shown with a queue that lists their project, and that they name as it is
-// written. Who has access to a queue counts for -U, and there all users and their projects do.
+// TestStatByQueues checks that a pending job is shown with a queue that lists its project and that
+// the job names literally. For -U, a queue is shown to users with access to it; there all users and
+// their projects count.
 func TestStatByQueues(t *testing.T) {
 	w := newWorld(t, "complexes", "tok tok INT <= FORCED YES 0 0\nseq_no seq INT == NO NO 0 0\nload_avg la DOUBLE >= NO NO 0 0\n",
 		"usersets/ul", "name ul\nentries bob\n", "projects/pr1", "name pr1\n", "projects/pr2", "name pr2\nacl ul\n",
@@ -114,7 +115,8 @@ func TestStatByQueues(t *testing.T) {
 	w.says("alice", "qstat -U alice", "", "error: no queues remaining after -U queue selection\n", 0)
 }
 
-// A queue that is modified, be it without any change, goes to the end of the list.
+// TestListOrder checks that a modified queue goes to the end of the list, even if the modification
+// changes nothing.
 func TestListOrder(t *testing.T) {
 	w := newWorld(t, "queues/all.q", "qname all.q\nhostlist node1\nseq_no 9\n", "queues/b", "qname b\nhostlist node1\n", "queues/c", "qname c\nhostlist node1\n")
 	w.says("root", "qselect", "all.q@node1\nb@node1\nc@node1\n", "", 0)
@@ -125,7 +127,7 @@ func TestListOrder(t *testing.T) {
 	}
 }
 
-// The rest of what is said of selections that are none (tested).
+// TestStatRefuses checks the messages about invalid selections that no other test covers (tested).
 func TestStatRefuses(t *testing.T) {
 	w := stat(t)
 	for text, want := range map[string]string{
@@ -150,7 +152,7 @@ func TestStatRefuses(t *testing.T) {
 	}
 }
 
-// What somebody always wants stands in files.
+// TestDefaultOptions checks that commands read default options from files.
 func TestDefaultOptions(t *testing.T) {
 	w := stat(t)
 	w.in.Home, w.in.Dir = "/home/alice", "/work"
@@ -184,7 +186,7 @@ two.q                             -NA-      0      0      2      2      0      0
 `, "", 0)
 }
 
-// JSON has what the text has, and one document.
+// TestJSON checks that JSON contains the data of the text output, in one document.
 func TestJSON(t *testing.T) {
 	w := stat(t)
 	for text, want := range map[string]string{
@@ -215,7 +217,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// What SGE_LONG_QNAMES and SGE_LOAD_AVG (qstat(1)) make of a line, as the original does.
+// TestEnvironmentOfQstat checks that SGE_LONG_QNAMES and SGE_LOAD_AVG (qstat(1)) change a line as
+// in the original.
 func TestEnvironmentOfQstat(t *testing.T) {
 	w := stat(t)
 	for _, c := range []struct{ variable, line, want string }{

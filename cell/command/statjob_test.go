@@ -21,7 +21,7 @@ func (w *world) outlook(id string) string {
 	return ""
 }
 
-// In plain words it is said what a job waits for, and when it will start where that is
+// TestOutlook checks the sentences that say why a job is pending, and when it will start if that is
 // known.
 func TestOutlook(t *testing.T) {
 	for sentence, c := range map[string]struct {
@@ -55,7 +55,8 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
-// Whatever keeps places from a job is said in plain words, with the attribute that it lies in.
+// TestOutlookOfPlaces checks that a sentence names each reason that excludes a host or queue
+// instance, with the attribute that causes it.
 func TestOutlookOfPlaces(t *testing.T) {
 	const nowhere = "waiting for:                a place that fits: no queue does what is asked for\n                            "
 	for sentence, c := range map[string]struct {
@@ -90,7 +91,8 @@ func TestOutlookOfPlaces(t *testing.T) {
 	}
 }
 
-// Of a job that runs it is shown what it uses, and not what its last start has used.
+// TestUsageOfWhatRuns checks that a running job is shown with its current usage, and not with that
+// of its previous run.
 func TestUsageOfWhatRuns(t *testing.T) {
 	w := newWorld(t)
 	w.line("alice", "qsub -r y job.sh")
@@ -121,7 +123,8 @@ func TestUsageOfWhatRuns(t *testing.T) {
 	}
 }
 
-// Of a resource quota it is said whose it is, and how much of what is in use.
+// TestOutlookOfQuotas checks that the sentence about a resource quota says to whom it applies, and
+// how much of it is in use.
 func TestOutlookOfQuotas(t *testing.T) {
 	for limit, c := range map[string]struct{ options, want string }{
 		"to slots=2":           {"", "2 of 2 slots are in use"},
@@ -169,7 +172,8 @@ func TestOutlookOfDependentJobs(t *testing.T) {
 	}
 }
 
-// Of a job that has left it is said why, and of an array what became of its tasks.
+// TestEndsAreExplained checks that the output about a finished job says why it ended, and that
+// about an array job how its tasks ended.
 func TestEndsAreExplained(t *testing.T) {
 	w := newWorld(t)
 	w.line("alice", "qsub -N array -t 1-9 job.sh")
@@ -208,7 +212,8 @@ job 3 (never) has ended at 11/14/2023 22:13:20
 	w.says("bob", "qstat -j 1,2,3,4", "", unknown+ends, 1)
 }
 
-// Where runs do not find reasons, they are found when somebody asks.
+// TestReasonsAreFoundOnDemand checks that reasons are computed when a user asks, if scheduling runs
+// do not collect them.
 func TestReasonsAreFoundOnDemand(t *testing.T) {
 	w := newWorld(t)
 	w.cell = cell.New(start, w.cell.Cluster(), cell.Options{Up: []string{"node1"}, Unexplained: true})

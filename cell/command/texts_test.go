@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/cell"
 )
 
-// Every kind of event that package cell declares has a text.
+// TestEveryEventHasAText checks that every kind of event that package cell declares has a text.
 func TestEveryEventHasAText(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../event.go", nil, parser.SkipObjectResolution)
 	if err != nil {

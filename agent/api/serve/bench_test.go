@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// The cost of a start, without the agent's work, on both sides of a socket.
+// BenchmarkStart measures a start on both sides of a socket, without the work of the agent.
 func BenchmarkStart(b *testing.B) {
 	for name, batch := range map[string]int{"alone": 1, "in batches of 50": 50} {
 		b.Run(name, func(b *testing.B) {

@@ -101,7 +101,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// The page names all fields and all codes.
+// TestDocumentationIsComplete checks that the page names all fields and all codes.
 func TestDocumentationIsComplete(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -55,8 +55,8 @@ var seeds = []string{
 	`{"starts":[{"job":7,"grants":[]},{"job":8,"command_base64":["/w=="],"script_base64":"/w=="}]}`,
 }
 
-// What can be read is written and read again as the same, and what is wrong is said
-// with a code.
+// FuzzDecode checks that a message that can be read stays the same when it is written and read
+// again, and that an error has a code.
 func FuzzDecode(f *testing.F) {
 	for name := range decoders {
 		for _, s := range seeds {
@@ -155,8 +155,8 @@ func (c careful) SetTickets(list []agent.Tickets) {
 	}
 }
 
-// Whatever is asked, the answer is a JSON object with a status that fits, and the agent
-// gets nothing that it would have to refuse for its form.
+// FuzzCalls checks that the answer to any request is a JSON object with a suitable status, and that
+// the agent gets no call with an invalid form.
 func FuzzCalls(f *testing.F) {
 	for name := range decoders {
 		for _, s := range seeds {
@@ -208,7 +208,7 @@ type recorder struct{ *httptest.ResponseRecorder }
 func (recorder) SetReadDeadline(time.Time) error  { return nil }
 func (recorder) SetWriteDeadline(time.Time) error { return nil }
 
-// The decoders above are those of all methods.
+// TestDecodersAreComplete checks that the decoders above cover all methods.
 func TestDecodersAreComplete(t *testing.T) {
 	for name := range table() {
 		switch name {
@@ -221,7 +221,8 @@ func TestDecodersAreComplete(t *testing.T) {
 	}
 }
 
-// A job survives its translation for all values of its fields.
+// TestTranslationsAreComplete checks that the translation of a job preserves all values of its
+// fields.
 func TestTranslationsAreComplete(t *testing.T) {
 	for _, pair := range []struct {
 		from, to reflect.Type

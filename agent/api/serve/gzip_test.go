@@ -34,7 +34,8 @@ func manyJobs(f *fake, n int) {
 	}
 }
 
-// Reports are compressed if the client asks for it, and each still arrives at once.
+// TestReportsCompressed checks that reports are compressed if the client asks for it, and that each
+// report still arrives at once.
 func TestReportsCompressed(t *testing.T) {
 	for accept, want := range map[string]string{
 		"":                          "",
@@ -107,7 +108,8 @@ func TestReportsCompressed(t *testing.T) {
 	}
 }
 
-// A client on another host gets compressed reports, a client on this host does not.
+// TestClientAsksForCompression checks that a client on another host gets compressed reports, and a
+// client on this host does not.
 func TestClientAsksForCompression(t *testing.T) {
 	a := newAuthority(t, "a")
 	r, address, _ := runTLS(t, a)

@@ -283,7 +283,7 @@ func TestEpochSeenByPreviousAgent(t *testing.T) {
 	wantCode(t, "an old epoch", c.FullReport(t.Context()), api.FailedPrecondition, "8")
 }
 
-// The end of a server ends streams at once, and lets calls finish.
+// TestStop checks that a server that stops ends streams at once, and lets calls finish.
 func TestStop(t *testing.T) {
 	r := run(t, nil)
 	r.agent.gate = make(chan struct{})

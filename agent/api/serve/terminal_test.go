@@ -19,7 +19,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// A client has a terminal, and another one takes it over.
+// TestTerminal attaches a client to a terminal, and then a second client, which replaces the first.
 func TestTerminal(t *testing.T) {
 	m := realAgent(t)
 	defer m.stop()
@@ -371,7 +371,7 @@ func TestInputWindow(t *testing.T) {
 	}
 }
 
-// A client that sends what is no frame of a client learns what was wrong with it.
+// TestWrongFrames checks that a client that sends an invalid frame gets an error that describes it.
 func TestWrongFrames(t *testing.T) {
 	for name, c := range map[string]struct{ sends, says string }{
 		"a type that there is none of": {"Q\x00\x00\x00\x00", "Q"},

@@ -231,8 +231,8 @@ func pool(a *authority) *x509.CertPool {
 	return p
 }
 
-// A stream over TLS ends with the server, and begins again with the next one, which has
-// other certificates by then.
+// TestTLSRenewed checks that a stream over TLS ends with the server, and that the client resumes it
+// with the next server, whose certificates differ.
 func TestTLSRenewed(t *testing.T) {
 	a, b := newAuthority(t, "a"), newAuthority(t, "b")
 	r, address, dir := runTLS(t, a)
