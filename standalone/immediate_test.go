@@ -69,7 +69,8 @@ func TestSubmissionThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// A daemon that was killed between submission and verdict lets whoever asks again wait.
+// TestAwaitAgain checks that a client can wait again for the result of an immediate job if the
+// daemon was killed between the submission and the result.
 func TestAwaitAgain(t *testing.T) {
 	m := &Master{seen: newAnswers(nil)}
 	x := submitted(m)

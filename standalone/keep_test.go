@@ -58,7 +58,8 @@ func (m *Master) typed(key, name string, args ...string) (x *answer, first bool)
 	return x, first
 }
 
-// That the state can be written again is said when it was, and not by a commit of nothing.
+// TestMended checks that the daemon reports that it can store the state again only after a commit
+// that has written something.
 func TestMended(t *testing.T) {
 	const said = "can be written again"
 	m, log := testMaster(t)
@@ -80,7 +81,8 @@ func TestMended(t *testing.T) {
 	}
 }
 
-// Commands are refused while the disk is full; the first one that finds room is carried out.
+// TestWritable checks that commands are refused while the disk is full, and that the first command
+// after space is free again is carried out.
 func TestWritable(t *testing.T) {
 	m, log := testMaster(t)
 	if err := m.writable(); err != nil || log.Len() > 0 {
@@ -100,7 +102,8 @@ func TestWritable(t *testing.T) {
 	}
 }
 
-// An answer that is too old goes with its record: not while that could not be removed.
+// TestOldAnswers checks that an answer that is too old is removed together with its record, and is
+// kept as long as the record cannot be removed.
 func TestOldAnswers(t *testing.T) {
 	m, _ := testMaster(t)
 	if x, _ := m.typed("1 a", "qsub", "-h", "-b", "y", "true"); m.commit() != nil || !ready(x) {
@@ -119,7 +122,8 @@ func TestOldAnswers(t *testing.T) {
 	}
 }
 
-// The clock may have been set back by years since answers were given.
+// TestAnswersOfTheFuture checks that an answer whose time is far in the future counts as too old:
+// the clock was set back after it was given.
 func TestAnswersOfTheFuture(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	for name, c := range map[string]struct {
@@ -140,8 +144,9 @@ type healthy struct{ agent.Commands }
 
 func (healthy) Health() agent.Health { return agent.Health{Configuration: "new"} }
 
-// A change of the configuration is on the disk before what the cell makes of it: who has made
-// it is told so, even if that cannot be kept.
+// TestConfigurationThatIsChanged checks that a change of the configuration is on the disk before
+// its effects on the cell, and that the user who made it learns so even if the effects cannot be
+// stored.
 func TestConfigurationThatIsChanged(t *testing.T) {
 	m, _ := testMaster(t)
 	m.commands = healthy{}
@@ -169,7 +174,8 @@ func TestConfigurationThatIsChanged(t *testing.T) {
 	}
 }
 
-// Nothing is kept of a question back: it is asked again, and takes no room on the disk.
+// TestQuestionsAreNotKept checks that a question back to the client is not stored and takes no
+// space on the disk: the daemon asks it again.
 func TestQuestionsAreNotKept(t *testing.T) {
 	m, _ := testMaster(t)
 	for _, line := range []struct{ name, args string }{
@@ -192,8 +198,8 @@ func TestQuestionsAreNotKept(t *testing.T) {
 	}
 }
 
-// Nothing is kept of a command that has changed nothing, also where no room is left: it is carried
-// out when it comes again.
+// TestAnswersToWhatChangesNothing checks that the answer to a command that changes nothing is not
+// stored, also on a full disk: a repeated command is carried out again.
 func TestAnswersToWhatChangesNothing(t *testing.T) {
 	m, _ := testMaster(t)
 	for i, line := range []string{
@@ -227,8 +233,8 @@ func TestAnswersToWhatChangesNothing(t *testing.T) {
 	}
 }
 
-// A user who types commands with long answers fills neither the disk nor the memory with them,
-// and takes no answers away from others.
+// TestAnswersOfAUserAreBounded checks that a user whose commands have long answers can fill neither
+// the disk nor the memory with them, and that the answers of other users remain.
 func TestAnswersOfAUserAreBounded(t *testing.T) {
 	m, _ := testMaster(t)
 	const others = "8 a"

@@ -31,9 +31,9 @@ func (g *givenScript) Start(_ context.Context, s *agent.Start) (agent.JobReport,
 	return agent.JobReport{}, nil
 }
 
-// Scripts that an older program has kept in the store are moved out of it when the daemon
-// begins, and reach the agent from there. Where that cannot be done they stay, and the daemon
-// begins nevertheless.
+// TestScriptsOfAnOlderStore checks that scripts that an older version has stored in records are
+// moved out of the store when the daemon starts, and reach the agent. If they cannot be moved, they
+// stay in the store, and the daemon starts nevertheless.
 func TestScriptsOfAnOlderStore(t *testing.T) {
 	for name, blocked := range map[string]bool{"moved": false, "left": true} {
 		t.Run(name, func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestScriptsOfAnOlderStore(t *testing.T) {
 	}
 }
 
-// A job whose script is lost waits in the error state for its user, and is not tried again
-// and again; a disk that fails for the moment is no fault of the job.
+// TestLostScript checks that a job whose script is lost goes into the error state and is not tried
+// repeatedly, and that a temporary fault of the disk does not count against the job.
 func TestLostScript(t *testing.T) {
 	k := newKept(t.TempDir())
 	s := starting{&agent.Start{Request: &submit.Request{}}, cell.ScriptSum([]byte("lost"))}

@@ -48,7 +48,7 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// Each command has a help text, which begins with the version, and needs no job for it.
+// TestHelp checks that each command has a help text, which begins with the version.
 func TestHelp(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range Names() {
@@ -70,7 +70,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// A mistyped option is answered with the right one.
+// TestNearest checks that the message about a mistyped option suggests the right one.
 func TestNearest(t *testing.T) {
 	w := newWorld(t)
 	for text, want := range map[string]string{

@@ -7,7 +7,8 @@ import (
 )
 
 // TestManyExpressions checks that a user cannot delay all others with expressions, each of which is
-// compared with all jobs. The number of plain names is limited only by the size of the message.
+// compared with all jobs: their number is limited. More plain names are accepted, up to the limits
+// of a list.
 func TestManyExpressions(t *testing.T) {
 	w := newWorld(t)
 	w.line("bob", "qsub -h job.sh")

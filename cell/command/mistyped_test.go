@@ -80,7 +80,8 @@ func TestMistypedValues(t *testing.T) {
 	}
 }
 
-// A job is shown to verifiers once, and then as they want to have it.
+// TestVerifiers checks that verifiers get a job once, and that the job is then submitted with their
+// corrections.
 func TestVerifiers(t *testing.T) {
 	w := newWorld(t)
 	r := w.run("alice", "qsub", "-jsv", "/opt/a", "-N", "n", "-b", "y", "sleep")

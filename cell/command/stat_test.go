@@ -86,9 +86,9 @@ func TestStatSelects(t *testing.T) {
 	}
 }
 
-// TestStatByQueues checks that a pending job is shown with a queue that lists its project and that
-// the job names literally. For -U, a queue is shown to users with access to it; there all users and
-// their projects count.
+// TestStatByQueues checks that a pending job is shown with a queue that lists its project, and with
+// a queue that the job requests literally. With -U, all named users and their projects must have
+// access to a queue.
 func TestStatByQueues(t *testing.T) {
 	w := newWorld(t, "complexes", "tok tok INT <= FORCED YES 0 0\nseq_no seq INT == NO NO 0 0\nload_avg la DOUBLE >= NO NO 0 0\n",
 		"usersets/ul", "name ul\nentries bob\n", "projects/pr1", "name pr1\n", "projects/pr2", "name pr2\nacl ul\n",

@@ -78,7 +78,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// A text that is lost or another one is told from a disk that fails.
+// TestLostTexts checks that the error for a lost or wrong text differs from the error of a disk
+// that fails.
 func TestLostTexts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "scripts")
 	for name, damage := range map[string]func(file string) error{
@@ -103,7 +104,8 @@ func TestLostTexts(t *testing.T) {
 	}
 }
 
-// What does not fit leaves nothing behind, and what is removed gives its room back.
+// TestFullDisk checks that a text that does not fit leaves no file behind, and that removing a text
+// frees its space.
 func TestFullDisk(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()

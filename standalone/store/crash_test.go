@@ -125,8 +125,8 @@ func (c *child) next(t *testing.T) (int, bool) {
 	return n, true
 }
 
-// A process is killed while it commits. What it has acknowledged is there, and each commit
-// as a whole or not at all.
+// TestKilled kills a process while it commits. Every acknowledged commit is in the store, and each
+// commit is there completely or not at all.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	random := rand.New(rand.NewPCG(5, 6))
@@ -180,8 +180,8 @@ func check(t *testing.T, s *store.Store, acknowledged int) int {
 	return n
 }
 
-// A process is killed at each step of making the file smaller, while it goes on to commit.
-// Whatever it was at, nothing is lost or left behind, and the next one makes it smaller.
+// TestKilledWhileShrinking kills a process at each step of shrinking the file while it commits. No
+// record is lost, no file is left behind, and the next process shrinks the file.
 func TestKilledWhileShrinking(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "mortal.test")
 	if out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", "failpoint", "-o", program, ".").CombinedOutput(); err != nil {
@@ -236,7 +236,8 @@ func smaller(t *testing.T, path string) {
 	}
 }
 
-// A file most of which is free becomes smaller, while records are written and read.
+// TestShrinks checks that a file that is mostly free becomes smaller, while records are written and
+// read.
 func TestShrinks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := open(t, path)
@@ -300,7 +301,7 @@ func TestShrinks(t *testing.T) {
 	compare(open(t, path))
 }
 
-// A second process is told who has which file.
+// TestLocked checks that the error for a second process names the process that uses the file.
 func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	c := start(t, path)
@@ -326,8 +327,8 @@ func TestLocked(t *testing.T) {
 	open(t, path)
 }
 
-// Of processes that begin the same store at the same time one has it, and what it writes
-// is there.
+// TestBegunTogether creates the same store in several processes at the same time. One of them gets
+// it, and its records are stored.
 func TestBegunTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	list := []*child{start(t, path), start(t, path), start(t, path)}

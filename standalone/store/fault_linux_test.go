@@ -36,8 +36,8 @@ func (s *Store) read() (n int, err error) {
 	return n, s.Err()
 }
 
-// What goes wrong is not always the file's fault. Whatever has gone wrong, the store is not
-// used again, and says why, and the file is there for the next one.
+// TestFaults checks that after any fault, including faults that the file did not cause, the store
+// refuses further use and gives the reason, and that the next store can open the file.
 func TestFaults(t *testing.T) {
 	large := []Change{{"large", bytes.Repeat([]byte("l"), 1<<20)}}
 	for name, c := range map[string]struct {

@@ -95,7 +95,8 @@ func TestWhatIsCommittedIsThere(t *testing.T) {
 	}
 }
 
-// A loop sees what was there when it began, and may keep what it was given.
+// TestALoopIsOfAMoment checks that a loop sees the records of the moment when it began, and may
+// keep the values that it gets.
 func TestALoopIsOfAMoment(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store"))
 	for i := range 100 {
@@ -133,7 +134,8 @@ func TestWhatCannotBeStored(t *testing.T) {
 	}
 }
 
-// What others could read is made unreadable to them.
+// TestPermissionsAreTakenBack checks that a file that other users can read is made unreadable to
+// them.
 func TestPermissionsAreTakenBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	if err := open(t, path).Close(); err != nil {
@@ -187,7 +189,8 @@ func TestWhatIsNoStore(t *testing.T) {
 	}
 }
 
-// The format of a newer program is refused by its number.
+// TestNewerFormat checks that the file of a newer version is refused because of the number of its
+// format.
 func TestNewerFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := open(t, path)
@@ -233,7 +236,8 @@ func sample(t *testing.T) (path, before, records string) {
 	return path, before, records
 }
 
-// Wherever a file is damaged: either it is said, or nothing of what is there is wrong.
+// TestDamage damages the file at each place. Either the store reports the damage, or all records
+// are correct.
 func TestDamage(t *testing.T) {
 	path, before, want := sample(t)
 	whole, err := os.ReadFile(path)
@@ -283,7 +287,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Whatever is written over and removed leaves its room to others.
+// TestNoGrowth checks that the space of replaced and removed records is used again.
 func TestNoGrowth(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := open(t, path)
@@ -328,8 +332,8 @@ func mounted(t *testing.T, options string) string {
 	return dir
 }
 
-// On a disk without room nothing that is there is lost, the error says so, and it goes on
-// when there is room again.
+// TestFullDisk checks that on a full disk no record is lost, that the error names the cause, and
+// that the store continues when there is space again.
 func TestFullDisk(t *testing.T) {
 	dir := mounted(t, "mode=0700,size=512k")
 	path := filepath.Join(dir, "store")
@@ -374,7 +378,8 @@ func TestFullDisk(t *testing.T) {
 	check(open(t, path))
 }
 
-// On a full disk records can be written over and removed: what that takes is set aside.
+// TestRemovalFromFullDisk checks that records can be replaced and removed on a full disk: the store
+// reserves the space that this needs.
 func TestRemovalFromFullDisk(t *testing.T) {
 	dir := mounted(t, "mode=0700,size=32m")
 	path := filepath.Join(dir, "store")
@@ -429,7 +434,7 @@ func TestRemovalFromFullDisk(t *testing.T) {
 	check()
 }
 
-// Where there is no room at all no store is begun.
+// TestNoRoomToBegin checks that no store is created on a disk without space.
 func TestNoRoomToBegin(t *testing.T) {
 	dir := mounted(t, "mode=0700,size=8k")
 	path := filepath.Join(dir, "store")
@@ -458,7 +463,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// Without the permission to write nothing is opened.
+// TestNotPermitted checks that a store cannot be opened without the permission to write.
 func TestNotPermitted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	if err := open(t, path).Close(); err != nil {
@@ -485,7 +490,8 @@ func TestNotPermitted(t *testing.T) {
 	}
 }
 
-// What users write may look like a first page of the file, and is none.
+// TestValueThatLooksLikeAFirstPage checks that a value of a user that looks like the first page of
+// the file is not mistaken for it.
 func TestValueThatLooksLikeAFirstPage(t *testing.T) {
 	dir := t.TempDir()
 	var value []byte
@@ -515,7 +521,8 @@ func TestValueThatLooksLikeAFirstPage(t *testing.T) {
 	}
 }
 
-// A file of an older program becomes one of the newest format when it is written.
+// TestOlderFormat checks that the file of an older version gets the newest format when it is
+// written.
 func TestOlderFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store")
 	s := open(t, path)

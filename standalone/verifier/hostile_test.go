@@ -23,8 +23,9 @@ var long = []submit.Parameter{{Name: "N", Value: strings.Repeat("x", 1<<20)}}
 // holds leaves a process, and goes on when that has the pipe.
 const holds = "{ : > PID; exec sleep 600; } 9>FIFO &\nuntil [ -e PID ]; do :; done\n"
 
-// A verifier ends, with what it has started, and is not waited for longer than it may take,
-// whatever it leaves behind and however little it reads.
+// TestNoVerifierIsWaitedForForEver checks that a verifier and the processes that it has started
+// end, and that the daemon does not wait longer than its time limit, whatever processes it leaves
+// behind and however little it reads.
 func TestNoVerifierIsWaitedForForEver(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, err string
@@ -84,7 +85,7 @@ func TestNoVerifierIsWaitedForForEver(t *testing.T) {
 	}
 }
 
-// Who has no patience gets away at once.
+// TestInterrupted checks that a caller that cancels a verification returns at once.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	path := written(t, "#!/bin/sh\necho LOG INFO here; sleep 600 &\nwait\n")
