@@ -151,8 +151,8 @@ func TestOptionAsAppliesToEarlierOptions(t *testing.T) {
 	}
 }
 
-// Default options in a directory that is not root's are not root's: HOME of sudo and su may
-// be that of the user.
+// TestDefaultOptionsOfAnotherHome checks that root does not use default options from a directory
+// that is not root's: under sudo and su, HOME may be that of the user.
 func TestDefaultOptionsOfAnotherHome(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)

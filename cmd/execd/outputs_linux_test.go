@@ -195,8 +195,8 @@ func TestLinksInDirectoryThatRootReads(t *testing.T) {
 	}
 }
 
-// A job of execd run has the nice value with which execd run was started; a queue of the user's
-// decides for its jobs.
+// TestNiceValue checks that a job of execd run has the nice value with which execd run was started,
+// unless a queue of the user's configuration sets another one.
 func TestNiceValue(t *testing.T) {
 	w := inWorld(t, asRoot)
 	w.write(t, "conf/queues/q", plainQueue+"priority 9\n")

@@ -167,8 +167,8 @@ func TestLinksInPaths(t *testing.T) {
 	}
 }
 
-// The script is read by root and given to the user: it must be one that the
-// user could read, or one that root has chosen.
+// TestScriptThroughALink checks the script that root reads and gives to the user: either the user
+// must be able to read it, or root must have chosen it.
 func TestScriptThroughALink(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)

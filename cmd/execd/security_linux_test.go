@@ -112,7 +112,8 @@ func TestNewlineInAnArgumentChangesNothing(t *testing.T) {
 	w.gone(t)
 }
 
-// Root's environment is not for the user to read: an option of the user's script names none of it.
+// TestScriptsTakeNothingOfRootsEnvironment checks that options in a user's script cannot read
+// variables of root's environment.
 func TestScriptsTakeNothingOfRootsEnvironment(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)
@@ -330,7 +331,7 @@ grep -rl secret . `+tmpdir+` 2>/dev/null
 	w.gone(t)
 }
 
-// A job can neither trace nor end its shepherd.
+// TestJobAgainstItsShepherd checks that a job can neither trace nor end its shepherd.
 func TestJobAgainstItsShepherd(t *testing.T) {
 	text := attempts + `
 for a in trace memory descriptor%s; do try ` + "%s" + ` $a $SHEPHERD; done

@@ -164,7 +164,7 @@ func TestLargeFiles(t *testing.T) {
 	}
 }
 
-// A script from standard input has the same limit.
+// TestLargeInput checks that a script from standard input has the same size limit as a file.
 func TestLargeInput(t *testing.T) {
 	for _, args := range [][]string{{"run"}, {"qsub", "-terse"}, {"simulate", "--conf", "conf", "--jobs", "-"}} {
 		zero, err := os.Open("/dev/zero")

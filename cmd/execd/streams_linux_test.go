@@ -117,7 +117,8 @@ func TestOutputOfAnotherUser(t *testing.T) {
 	w.gone(t)
 }
 
-// A job has the caller's terminal neither for reading nor for control.
+// TestTerminalOfTheCaller checks that a job can neither read from the caller's terminal nor control
+// it.
 func TestTerminalOfTheCaller(t *testing.T) {
 	t.Parallel()
 	w := inWorld(t, asRoot)

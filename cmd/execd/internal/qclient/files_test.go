@@ -101,7 +101,8 @@ func TestUnusableDefaultOptionsFailCommand(t *testing.T) {
 	}
 }
 
-// What the user names may be a link or a pipe, and is waited for until a signal comes.
+// TestNamedFiles checks that a file that the user names may be a link or a pipe, and that the
+// command waits for it until a signal comes.
 func TestNamedFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, err := range []error{
@@ -128,7 +129,8 @@ func TestNamedFiles(t *testing.T) {
 	_ = f.Close()
 }
 
-// A script, or a file of options, names files that the command does not wait for.
+// TestNestedFiles checks that the command does not wait for files that a script or an option file
+// names.
 func TestNestedFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "options"), []byte("-N n\n"), 0o600), os.Symlink("options", filepath.Join(dir, "link")), unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600)); err != nil {

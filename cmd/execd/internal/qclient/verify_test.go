@@ -23,8 +23,8 @@ func TestVerifierPatience(t *testing.T) {
 	}
 }
 
-// The script of a user whose job root looks at, or submits, names a program that root runs
-// before any job: it must be one that only root can change.
+// TestVerifierOfRoot checks a script of a user that root submits or verifies. The verifier that the
+// script names runs as root, so only root may be able to change it.
 func TestVerifierOfRoot(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	for name, change := range map[string]func(dir, path string) error{
