@@ -157,7 +157,7 @@ func TestConfigWithAddedLinesIsRefused(t *testing.T) {
 	})
 }
 
-// Attacks that succeeded against 8.1.9, and variants of them.
+// TestInjections tries attacks that succeeded against 8.1.9, and variants of them.
 func TestInjections(t *testing.T) {
 	base := string(samples(t)["script"])
 	replace := func(line, by string) string {
@@ -239,7 +239,7 @@ func TestInjections(t *testing.T) {
 	}
 }
 
-// No field of a description can put a newline into the file.
+// TestNewlinesAreNotWritten checks that no field of a description can put a newline into the file.
 func TestNewlinesAreNotWritten(t *testing.T) {
 	fields := map[string]func(d *job.Description, v string){
 		"job_owner":        func(d *job.Description, v string) { d.Owner = v },

@@ -307,8 +307,10 @@ func TestOpenDirRefusesWhatOthersCouldHaveWritten(t *testing.T) {
 	d.Close()
 }
 
-// The original makes the user the owner of exit_status, error and trace, and leaves config and
-// environment readable for everybody. A job of the original could report any exit status.
+// TestUserCannotTouchStateFiles checks that the user of the job cannot change the state files, and
+// cannot read the private ones. The original makes the user the owner of exit_status, error and
+// trace, and leaves config and environment readable for everybody: there a job can report any exit
+// status.
 func TestUserCannotTouchStateFiles(t *testing.T) {
 	needRoot(t)
 	d := newDir(t)

@@ -245,7 +245,7 @@ func TestEnvironmentErrors(t *testing.T) {
 	}
 }
 
-// The numbers are from usage files of 8.1.9.
+// TestWaitStatus encodes wait statuses and compares them with the numbers in usage files of 8.1.9.
 func TestWaitStatus(t *testing.T) {
 	for want, w := range map[WaitStatus]WaitStatus{
 		1:       Exited(0),

@@ -22,7 +22,8 @@ func find(t *testing.T, list []Rlimit, r job.Resource) Rlimit {
 	return Rlimit{}
 }
 
-// The expected values were observed in processes of real Grid Engine jobs.
+// TestRlimits computes limits and compares them with those observed in processes of real Grid
+// Engine jobs.
 func TestRlimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		resource   job.Resource

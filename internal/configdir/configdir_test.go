@@ -89,7 +89,8 @@ func TestApplyKeepsTheMode(t *testing.T) {
 	}
 }
 
-// A kind that the directory lacks is that of the base, and has to stay.
+// TestApplyWritesWhatWasBuiltIn checks that objects of a kind that the directory lacks come from
+// the base configuration, and stay after a change.
 func TestApplyWritesWhatWasBuiltIn(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir)
@@ -146,7 +147,8 @@ func TestQuotaSetsInOneFile(t *testing.T) {
 	}
 }
 
-// All sets at once, as qconf -Arqs and -Mrqs have them, where they are in a folder.
+// TestQuotaSetsInAFolder replaces all quota sets at once, as qconf -Arqs and -Mrqs do, in a
+// directory that has a file for each set.
 func TestQuotaSetsInAFolder(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir)
@@ -201,7 +203,7 @@ func TestRefusedNames(t *testing.T) {
 	}
 }
 
-// A link that leads out of the directory is not followed.
+// TestLinks checks that a link that leads out of the directory is not followed.
 func TestLinks(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	d := open(t, dir)

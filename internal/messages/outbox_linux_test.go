@@ -133,7 +133,8 @@ func about(owner string) *messages.Message {
 	return &messages.Message{ID: "m", Event: messages.Ended, Job: messages.Job{ID: 7, Owner: owner}, Outcome: &messages.Outcome{}}
 }
 
-// A program of a user runs as this user; one of the site runs as the user of its file.
+// TestRights checks that a program of a user runs as this user, and one of the site as the user
+// that the site's file names.
 func TestRights(t *testing.T) {
 	o := open(t, "")
 	pipe := o.pipe("pipe")
@@ -159,8 +160,9 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A user cannot have root read a file by a link, nor run programs that other users may change, and the
-// site can switch the receivers of users off.
+// TestHostileReceivers checks that a user can neither make root read a file through a link, nor
+// make it run programs that other users may change, and that the site can disable the receivers of
+// users.
 func TestHostileReceivers(t *testing.T) {
 	o := open(t, "")
 	marker := filepath.Join(testenv.Open(t, filepath.Join(o.dir, "open")), "marker")
@@ -245,7 +247,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// Receivers that hang delay neither other users nor more than a number of messages of their own user.
+// TestHangingReceiver checks that receivers that hang do not delay other users, and delay only a
+// limited number of messages of their own user.
 func TestHangingReceiver(t *testing.T) {
 	o := open(t, "")
 	gate, pipe := o.pipe("gate"), o.pipe("pipe")

@@ -29,7 +29,8 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// A word that is much longer than all others is near to none, and costs nothing.
+// TestLongWord checks that a word that is much longer than all others is similar to none, and that
+// the comparison takes no time.
 func TestLongWord(t *testing.T) {
 	words := []string{"run", "agent", strings.Repeat("hostlist", 10)}
 	if allocated := testing.AllocsPerRun(1, func() {

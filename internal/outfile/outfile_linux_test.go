@@ -215,7 +215,8 @@ func TestPathReplacedDuringWrite(t *testing.T) {
 	}
 }
 
-// What is not a file is written to where nobody else can have put it.
+// TestDevices checks that devices and pipes are written only in directories in which no other user
+// can have created them.
 func TestDevices(t *testing.T) {
 	dir := place(t)
 	r, w, err := os.Pipe()
@@ -269,7 +270,7 @@ func TestMakeDir(t *testing.T) {
 	}
 }
 
-// A file that is not written leaves nothing.
+// TestDiscard checks that an output file that is not written leaves no file behind.
 func TestDiscard(t *testing.T) {
 	dir := place(t)
 	f, err := Begin(dir + "/own/x")

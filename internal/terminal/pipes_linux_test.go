@@ -67,7 +67,8 @@ func filePipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// What is read goes there as it is, the end of it, too, and what is written comes here.
+// TestRunPipes checks that input, including its end, reaches the other side unchanged, and that the
+// output of the other side is printed.
 func TestRunPipes(t *testing.T) {
 	r, w := filePipe(t)
 	p := newProgram()
@@ -100,7 +101,8 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, unix.EPIPE }
 
-// However it ends, nothing more is read than what was passed on.
+// TestRunPipesEnds checks that after the end of a session, for any reason, no more input has been
+// read than was passed on.
 func TestRunPipesEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(p *program, cancel func())

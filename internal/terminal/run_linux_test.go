@@ -172,7 +172,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What is not a terminal is typed, to its end, with nothing in it for this side.
+// TestRunWithoutTerminal checks that input that is not a terminal is sent completely, and that
+// escape sequences in it have no effect.
 func TestRunWithoutTerminal(t *testing.T) {
 	for typed, want := range map[string]string{
 		"~.\necho x\n": "~.\necho x\n\x04",

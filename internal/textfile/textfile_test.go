@@ -126,7 +126,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A line that is too long is refused at its limit, and not where it ends.
+// TestEndlessLine checks that a line that is too long is refused as soon as it reaches the limit.
 func TestEndlessLine(t *testing.T) {
 	read := 0
 	r := readerFunc(func(p []byte) (int, error) {
@@ -174,7 +174,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// Lines has what bytes.SplitAfter has, but for the lines that are too long.
+// FuzzLines compares Lines with bytes.SplitAfter, except for lines that are too long.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\nbcd\n\ne"), 3)
 	f.Add(bytes.Repeat([]byte{'x'}, 1<<17), 1<<16)

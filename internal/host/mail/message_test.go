@@ -20,7 +20,7 @@ func description(task int, options job.MailOptions) *job.Description {
 	}
 }
 
-// The texts are those that a sge_execd 8.1.9 has sent for jobs like these.
+// TestTexts compares the texts with those that an sge_execd 8.1.9 has sent for similar jobs.
 func TestTexts(t *testing.T) {
 	failed := func(code job.Failed, change func(*job.Outcome)) *job.Outcome {
 		row := job.FailureOf(code)

@@ -97,7 +97,8 @@ func TestSystem(t *testing.T) {
 	}
 }
 
-// A service that hangs is given up, and a pipe is not waited for.
+// TestNoAnswer checks that a lookup does not wait longer than its limit for a service that hangs,
+// and does not wait for a pipe.
 func TestNoAnswer(t *testing.T) {
 	db := database(t, "passwd: files ldap\ngroup: files ldap\n", "echo half; exec sleep 1000\n")
 	db.Patience = 50 * time.Millisecond

@@ -70,7 +70,7 @@ func secret(t *testing.T, text string, mode os.FileMode) string {
 	return path
 }
 
-// The key and the signature are those of the example of Standard Webhooks 1.0.0.
+// TestSign uses the key and the signature of the example of Standard Webhooks 1.0.0.
 func TestSign(t *testing.T) {
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -119,7 +119,8 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// A receiver that does not answer delays no other one, and the key in its URL is not in the error.
+// TestHangingWebhook checks that a receiver that does not answer delays no other receiver, and that
+// the error does not contain the key in its URL.
 func TestHangingWebhook(t *testing.T) {
 	entered, leave := make(chan struct{}, 10), make(chan struct{})
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { entered <- struct{}{}; <-leave }))
