@@ -300,7 +300,7 @@ func (a *Agent) Configure(context.Context) error {
 	return nil
 }
 
-// configure reads the configuration. configuring is held, but by New.
+// configure reads the configuration. The caller holds configuring, except for New.
 func (a *Agent) configure() error {
 	cluster, version, err := a.options.Configuration()
 	var groups *launch.Groups
@@ -320,7 +320,7 @@ func (a *Agent) configure() error {
 	return nil
 }
 
-// use puts a configuration into effect, unless the jobs of this host could not go on under it.
+// use puts a configuration into effect, unless the jobs of this host could not continue with it.
 func (a *Agent) use(cluster *qconf.Cluster, groups *launch.Groups, version string) error {
 	a.table.mu.Lock()
 	defer a.table.mu.Unlock()

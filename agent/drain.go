@@ -11,8 +11,8 @@ import (
 // administrator is the source of Drain and Resume.
 const administrator = "administrator"
 
-// Drain refuses new jobs until Resume, also after a restart of the agent. Jobs that
-// are here go on.
+// Drain refuses new jobs until Resume, also after a restart of the agent. The jobs of
+// this host continue.
 func (a *Agent) Drain(_ context.Context, reason string) error {
 	if strings.TrimSpace(reason) == "" {
 		reason = "no reason given"

@@ -75,7 +75,7 @@ type counterRecord struct {
 }
 
 // decayRecord holds the half-lives with which the stored usage decays. After a change of the
-// configuration the usage until then decays with them once more.
+// configuration, the usage until the change decays with the previous half-lives one last time.
 type decayRecord struct {
 	recordHeader
 	Hours      number           `json:"hours"`

@@ -495,7 +495,7 @@ func (s *session) register() {
 		}
 		s.log.Info("registered with sge_qmaster", "host", s.options.Host)
 		s.registered, s.before, s.troubled = true, true, ""
-		// The reports go on counting: one from before may arrive after the registration.
+		// The report numbers continue: a report of the previous connection may arrive after the registration.
 		s.load.base, s.silent = nil, time.Time{}
 		for _, j := range s.jobs {
 			j.flush = true

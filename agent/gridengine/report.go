@@ -138,7 +138,7 @@ func (s *session) report(now time.Time) {
 	s.count()
 }
 
-// count goes on to the next sequence number.
+// count advances to the next sequence number.
 func (s *session) count() {
 	if s.sequence++; s.sequence > maxSequence {
 		s.sequence = 0

@@ -48,7 +48,7 @@ func (x *call) wanted(texts []string) (w *scheduler.Wanted, problem string, ok b
 	return m.Wanted(settings), "", true
 }
 
-// places are queue instances that jobs which wait are shown for.
+// places finds the queue instances under which pending jobs are shown.
 type places struct {
 	call      *call
 	instances []scheduler.InstanceID

@@ -443,7 +443,8 @@ func (x *call) inTree(k *kind, name string) (text string) {
 	return text
 }
 
-// jobWithPE returns a job that runs in a parallel environment, 0 for none: it could not go on.
+// jobWithPE returns a job that runs in a parallel environment, 0 for none. Such a job could not
+// continue without the environment.
 func (x *call) jobWithPE(name string) uint32 {
 	for _, j := range x.cell.Jobs() {
 		for _, t := range j.Tasks() {

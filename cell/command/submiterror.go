@@ -137,13 +137,13 @@ var missingValues = map[string]string{
 	"-dc": "option must have a simple_context_list list argument",
 }
 
-// wrongLists are the words for lists that are none (tested).
+// wrongLists names the lists in the messages about invalid lists (tested).
 var wrongLists = map[string]string{
 	"-e": "path list", "-i": "path list", "-o": "stdout path list", "-S": "shell list", "-M": "mail list", "-q": "queue list", "-masterq": "queue list",
 	"-hold_jid": "jid_hold list", "-hold_jid_ad": "jid_hold_ad list", "-l": "resource list", "-m": "mail options list",
 }
 
-// wrongNumbers are the texts for numbers that are none (tested).
+// wrongNumbers holds the messages about invalid numbers (tested).
 var wrongNumbers = map[string]string{
 	"-js": "invalid jobshare, must be an unsigned integer", "-ar": "invalid advance reservation id, must be an unsigned integer",
 	"-ot": "invalid override tickets, must be an unsigned integer",

@@ -12,11 +12,11 @@ import (
 	"github.com/execd-project/execd/internal/terminal"
 )
 
-// awayPatience is how long an agent that has ended is waited for: an upgrade or a restart
-// takes seconds, and the job goes on meanwhile.
+// awayPatience is the longest wait for an agent that has ended: an upgrade or a restart takes
+// seconds, and the job continues meanwhile.
 const awayPatience = time.Minute
 
-// awayPause is how long after a try it is tried again.
+// awayPause is the pause between two attempts to connect.
 const awayPause = 200 * time.Millisecond
 
 // Options are the settings for the connection with a job.
@@ -26,23 +26,23 @@ type Options struct {
 	// Escape begins a word for this side, see terminal.Options: for a job with a pseudo
 	// terminal.
 	Escape byte
-	// Away is called when the agent has ended and is waited for, Again when the job is
-	// attached to again.
+	// Away is called when the agent has ended and the wait for it begins, Again when the client
+	// is attached again.
 	Away, Again func()
 }
 
-// ErrLost is returned for a job with pipes when something that was on its way to it or from
-// it may be lost: to go on would be to take a part for the whole.
+// ErrLost is returned for a job with pipes if its input or output on the way may be lost. The
+// session cannot continue, because a part of the data would be mistaken for all of it.
 var ErrLost = errors.New("the connection with the job has been lost, and some of its input or output may be, too")
 
 // Run connects the caller with the job that t is attached to, and returns how the job has
-// ended. An agent that goes, and says so, is waited for. Else it returns the errors of
-// terminal.Run and terminal.RunPipes, ErrLost, and an *api.Error when the agent does not
-// come back, or somebody else has attached. The context ends only the wait for an agent.
+// ended. If the agent announces that it stops, Run waits for the next one. Otherwise Run returns the
+// errors of terminal.Run and terminal.RunPipes, ErrLost, or an *api.Error if no agent comes back
+// or another client has attached. The context ends only the wait for an agent.
 //
-// After terminal.ErrDetached the job goes on. After all other errors the agent is told
-// nothing, and terminates a job with pipes at once, and others when nobody attaches again
-// in time.
+// After terminal.ErrDetached the job continues. After all other errors Run sends the agent
+// nothing: the agent terminates a job with pipes at once, and other jobs if no client attaches in
+// time.
 func Run(ctx context.Context, client *api.Client, id api.ID, t *api.Terminal, o Options) (*api.Exit, error) {
 	for {
 		err := connect(t, o)

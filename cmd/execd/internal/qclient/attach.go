@@ -119,7 +119,7 @@ func (c *Command) exited(e *agentapi.Exit) int {
 	return max(status, exitFailed)
 }
 
-// over returns the end of a job to which nobody could attach, such as one whose prolog failed.
+// over returns the end of a job to which no client could attach, for example because its prolog failed.
 func (c *Command) over(ctx context.Context, d *api.Client, job uint32, cause error) (int, error) {
 	w, err := d.Wait(ctx, api.WaitRequest{Job: job})
 	if err != nil || len(w.Ends) == 0 {

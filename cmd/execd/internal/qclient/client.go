@@ -166,8 +166,7 @@ func show(to io.Writer, text api.Text) error {
 	return w.Flush()
 }
 
-// help returns the list of options for who begins with asking for it: nobody needs a daemon to
-// read that.
+// help returns the list of options if the first argument asks for it. This needs no daemon.
 func (c *Command) help() (text string, ok bool) {
 	if len(c.Args) == 0 || c.Args[0] != "-help" && c.Args[0] != "--help" {
 		return "", false

@@ -20,8 +20,8 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// lookPeriod is how often somebody at a terminal is told what the job waits for, if that has
-// changed.
+// lookPeriod is the interval at which a command on a terminal prints why the job is pending, if the
+// reason has changed.
 const lookPeriod = 5 * time.Second
 
 // onTerminal reports whether a stream is a terminal. Scripts see what the original prints.

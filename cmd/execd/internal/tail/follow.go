@@ -221,8 +221,8 @@ func (f *follower) ended(ctx context.Context, task int) error {
 	return f.finish(ctx, task)
 }
 
-// finish prints what remains of a file, and follows it no longer. What other processes write meanwhile is not
-// part of it: that could go on for ever. It prints less once ctx has ended.
+// finish prints the remaining part of a file, up to its current size, and stops following it. Other processes
+// could otherwise extend the file without end. If ctx ends, finish prints less.
 func (f *follower) finish(ctx context.Context, task int) error {
 	o := f.open[task]
 	delete(f.open, task)
@@ -271,8 +271,8 @@ type fileError struct{ err error }
 func (e *fileError) Error() string { return e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
-// keep returns an error that ends the command. That the file of one task cannot be read does not: keep prints it,
-// and the other tasks go on.
+// keep returns an error that ends the command. An unreadable file of one task does not end the command:
+// keep prints the error, and the command follows the other tasks.
 func (f *follower) keep(task int, err error) error {
 	if _, ok := errors.AsType[*fileError](err); !ok || !f.tasks {
 		return err
