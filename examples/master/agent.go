@@ -144,7 +144,8 @@ func (m *master) load(a *agent, l *api.Load) {
 	}
 }
 
-// loaded tells the cell. Load sensors may know of hosts that are none of ours.
+// loaded passes the load values of a host to the cell. Load sensors may report hosts that do not belong
+// to the cell.
 func (m *master) loaded(a *agent, host string) {
 	if _, ok := m.cell.Model().Host(host); ok {
 		m.follow(m.cell.HostReport(m.now(), host, maps.Clone(a.loads[host])))

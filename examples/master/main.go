@@ -1,8 +1,13 @@
-// Master is a small master of a cluster: it takes jobs, decides with package cell (and
-// in it package scheduler) where they run, and has agents (execd agent) run them. It is
-// meant to be read, by those who build a master: main.go is what it is told, master.go
-// what it does, agent.go how it talks to agents, ledger.go what it must not forget.
-// README.md says what is left out.
+// Master is a small master of a cluster: it accepts jobs, decides with package cell (and
+// the package scheduler that cell uses) where they run, and starts them on agents (execd
+// agent). It is an example for builders of masters:
+//
+//   - main.go reads the commands
+//   - master.go decides and acts
+//   - agent.go speaks to agents
+//   - ledger.go stores the ends of jobs
+//
+// README.md lists the missing parts.
 package main
 
 import (
@@ -79,8 +84,8 @@ func run() error {
 	now := time.Now()
 	m := &master{
 		cell: cell.New(now.Unix(), cluster, cell.Options{Zone: time.Local}), by: by, ledger: ledger, ctx: ctx,
-		// Each master has a larger epoch than the one before: agents then refuse what
-		// that one still says, and its jobs are told from ours.
+		// Each master has a larger epoch than the previous one: agents then refuse the calls
+		// of the previous master, and its jobs can be distinguished from ours.
 		epoch:  uint64(now.UnixMilli()), //nolint:gosec // not before 1970
 		agents: map[string]*agent{}, jobs: map[uint32]*submission{}, running: map[string]*attempt{}, parts: map[part]bool{},
 		events: make(chan func()),

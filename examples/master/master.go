@@ -408,5 +408,5 @@ func (m *master) say(format string, args ...any) {
 	fmt.Println(time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// fail ends the master: with what it cannot do it must not go on.
+// fail ends the master with an error after which it must not continue.
 func (m *master) fail(err error) { m.err = errors.Join(m.err, err) }
