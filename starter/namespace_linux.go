@@ -29,8 +29,8 @@ const sharedMemory = "/dev/shm"
 // the job's own /tmp (tmp) and /var/tmp (var_tmp).
 const privateTmpVariable = "SGE_PRIVATE_TMP"
 
-// namespaceRecord is a file in that directory. It says in which process and under which descriptor
-// the mount namespace of the job is open.
+// namespaceRecord is a file in that directory. It has a line for each supervisor of the job: under
+// which descriptor the mount namespace of the job is open in that process.
 const namespaceRecord = "namespace"
 
 // openNamespace opens the mount namespace in which the job has its own /tmp, /var/tmp and /dev/shm.
@@ -70,16 +70,15 @@ func (s *Shepherd) findNamespace() error {
 	if err := retry(func() error { return unix.Flock(record, unix.LOCK_EX) }); err != nil {
 		return &oslite.CallError{Call: "flock", Err: err}
 	}
-	fd, ok := openRecorded(record)
-	if !ok {
+	fd, others := openRecorded(record)
+	if fd < 0 {
 		if fd, err = s.makeNamespace(t); err != nil {
 			return err
 		}
 		s.trace("the job has its own /tmp, /var/tmp and /dev/shm; the files are in " + t.Path)
 	}
 	s.namespace = fd
-	// The supervisor that started last probably ends last.
-	return writeRecord(record, fd)
+	return writeRecord(record, fd, others)
 }
 
 // recordOf returns the line that identifies a namespace and a process that has it open.
@@ -88,52 +87,72 @@ func recordOf(pid, fd int, st *unix.Stat_t) string {
 		strconv.FormatUint(st.Dev, 10) + " " + strconv.FormatUint(st.Ino, 10) + "\n"
 }
 
-func writeRecord(record, fd int) error {
+// writeRecord adds the line of this process to those of the others.
+func writeRecord(record, fd int, others string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return &oslite.CallError{Call: "fstat", Err: err}
 	}
-	line := recordOf(unix.Getpid(), fd, &st)
-	if err := unix.Ftruncate(record, 0); err != nil {
-		return &oslite.CallError{Call: "ftruncate", Err: err}
-	}
-	if _, err := unix.Pwrite(record, []byte(line), 0); err != nil {
+	text := others + recordOf(unix.Getpid(), fd, &st)
+	if _, err := unix.Pwrite(record, []byte(text), 0); err != nil {
 		return &oslite.CallError{Call: "write", Err: err}
+	}
+	if err := unix.Ftruncate(record, int64(len(text))); err != nil {
+		return &oslite.CallError{Call: "ftruncate", Err: err}
 	}
 	return nil
 }
 
-// openRecorded opens the namespace that a record names, if its process still has it open.
-func openRecorded(record int) (fd int, ok bool) {
-	var room [128]byte
-	n, err := unix.Pread(record, room[:], 0)
-	if err != nil || n == 0 {
-		return -1, false
+// openRecorded opens the namespace of a record. alive are the lines of the processes that still have
+// it open. If there is none, fd is -1.
+func openRecorded(record int) (fd int, alive string) {
+	fd = -1
+	b, err := oslite.ReadAll(record)
+	if err != nil {
+		return fd, ""
 	}
-	line := string(room[:n])
+	for line := range strings.Lines(string(b)) {
+		another := openLine(line)
+		if another < 0 {
+			continue
+		}
+		if alive += line; fd >= 0 {
+			unix.Close(another)
+			continue
+		}
+		fd = another
+	}
+	return fd, alive
+}
+
+// openLine opens the namespace that a line of a record names, or returns -1 if its process has
+// ended. Another process with the same process ID may have any file under that descriptor, so that
+// only a namespace is opened.
+func openLine(line string) (fd int) {
 	fields := strings.Fields(line)
 	if len(fields) != 5 {
-		return -1, false
+		return -1
 	}
-	pid, err := strconv.Atoi(fields[0])
-	if err != nil {
-		return -1, false
+	pid, err1 := strconv.Atoi(fields[0])
+	number, err2 := strconv.Atoi(fields[2])
+	if err1 != nil || err2 != nil {
+		return -1
 	}
-	number, err := strconv.Atoi(fields[2])
-	if err != nil {
-		return -1, false
+	path := "/proc/" + itoa(pid) + "/fd/" + itoa(number)
+	if target, err := oslite.Readlink(path); err != nil || target != "mnt:["+fields[4]+"]" {
+		return -1
 	}
-	fd, err = unix.Open("/proc/"+itoa(pid)+"/fd/"+itoa(number), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, false
+		return -1
 	}
 	// Read after it was opened, so that it is the process of the descriptor.
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || recordOf(pid, number, &st) != line {
 		unix.Close(fd)
-		return -1, false
+		return -1
 	}
-	return fd, true
+	return fd
 }
 
 // makeNamespace makes the namespace and returns a descriptor of it. Only the calling thread enters
