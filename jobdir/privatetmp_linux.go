@@ -27,9 +27,17 @@ func (d *Dir) WritePrivateTmp(t Tmpdir) error { return d.WriteFile(FilePrivateTm
 // fs.ErrNotExist) holds.
 func (d *Dir) PrivateTmp() (Tmpdir, error) { return d.readTmpdir(FilePrivateTmp) }
 
-// SweepPrivateTmp is SweepTmpdir for the directory behind a job's own /tmp.
+// RemovePrivateTmp removes the directory behind the own /tmp of a job as RemoveTmpdir does, whoever
+// owns what is in it: only the job could reach it, and it could move nothing there from elsewhere,
+// because its /tmp was a mount of its own. Container programs leave directories of other user IDs
+// (subuid(5)) there.
+func RemovePrivateTmp(t Tmpdir) error { return RemoveTmpdir(t, RemoveOptions{}) }
+
+// SweepPrivateTmp is SweepTmpdir for the directory behind a job's own /tmp that was not recorded. It
+// removes only empty directories: the directory is recorded before anything is made in it. All of
+// these directories belong to root, and others of that name may be in use, by another daemon.
 func SweepPrivateTmp(queueTmpdir, name string) error {
-	return SweepTmpdir(queueTmpdir, name+privateSuffix, RemoveOptions{})
+	return SweepTmpdir(queueTmpdir, name+privateSuffix, RemoveOptions{empty: true})
 }
 
 // Open opens the directory. It returns ErrNotOurs if its path leads to another one, and follows no

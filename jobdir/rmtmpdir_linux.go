@@ -21,6 +21,8 @@ type RemoveOptions struct {
 	Timeout time.Duration
 	// Trusted are owners of the queue's tmpdir, as in MakeTmpdir.
 	Trusted []int
+	// empty removes only an empty directory, and is for SweepPrivateTmp.
+	empty bool
 }
 
 // LeftError is the error if a TMPDIR could not be removed completely.
@@ -104,6 +106,10 @@ func SweepTmpdir(queueTmpdir, name string, o RemoveOptions) error {
 			continue
 		}
 		if owner := int(st.Uid); owner != o.UID && owner != unix.Geteuid() {
+			continue
+		}
+		if o.empty {
+			_ = unix.Unlinkat(parent, n, unix.AT_REMOVEDIR)
 			continue
 		}
 		t := Tmpdir{Path: dir + "/" + n, Dev: st.Dev, Ino: st.Ino}

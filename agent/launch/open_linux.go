@@ -284,7 +284,7 @@ func discardPrivateTmp(dir *jobdir.Dir, known *own) error {
 	t, err := dir.PrivateTmp()
 	switch {
 	case err == nil:
-		return jobdir.RemoveTmpdir(t, known.removeOptions())
+		return jobdir.RemovePrivateTmp(t)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	case !known.private:

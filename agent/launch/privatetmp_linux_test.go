@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -250,6 +251,11 @@ func TestPrivateTmpOfAKilledSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	status := waited(t, j)
+	// As a container program leaves them, with user IDs of its user (subuid(5)).
+	subuid := j.private.Path + "/tmp/container/layer"
+	if err := errors.Join(os.MkdirAll(subuid, 0o755), os.Lchown(subuid, 165536, 165536), os.Lchown(filepath.Dir(subuid), 165536, 165536)); err != nil {
+		t.Fatal(err)
+	}
 	again := p.reopen(t, seven, Over)
 	again.Collect(status)
 	if err := again.Remove(false); err != nil {
@@ -266,8 +272,17 @@ func TestPrivateTmpOfAKilledSupervisor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// The same job on another host, if hosts share the scratch space.
+	other := j.private.Path + ".aaaaaaaaaa"
+	testenv.WriteFile(t, other+"/tmp/file", "")
 	if err := Discard(p.spool, nil, seven); err != nil {
 		t.Error(err)
+	}
+	if !exists(other + "/tmp/file") {
+		t.Error("the files of another job were removed")
+	}
+	if err := os.RemoveAll(other); err != nil {
+		t.Fatal(err)
 	}
 	p.nothingLeft(t)
 }

@@ -86,10 +86,11 @@ func (j *Job) removeTmpdir() error {
 		return nil
 	}
 	var errs []error
-	for _, t := range []jobdir.Tmpdir{j.tmpdir, j.private} {
-		if t.Path != "" {
-			errs = append(errs, jobdir.RemoveTmpdir(t, j.own.removeOptions()))
-		}
+	if j.tmpdir.Path != "" {
+		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, j.own.removeOptions()))
+	}
+	if j.private.Path != "" {
+		errs = append(errs, jobdir.RemovePrivateTmp(j.private))
 	}
 	return errors.Join(errs...)
 }

@@ -77,16 +77,15 @@ func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*userdb.Use
 		return s, true
 	}
 	var errs []error
-	for _, record := range []func() (jobdir.Tmpdir, error){dir.Tmpdir, dir.PrivateTmp} {
-		t, err := record()
-		if err != nil {
-			continue
-		}
+	if t, err := dir.Tmpdir(); err == nil {
 		owner, err := lookup(s.Description.Owner)
 		if err == nil {
 			err = jobdir.RemoveTmpdir(t, jobdir.RemoveOptions{UID: int(owner.UID), GID: int(owner.GID)})
 		}
 		errs = append(errs, err)
+	}
+	if t, err := dir.PrivateTmp(); err == nil {
+		errs = append(errs, jobdir.RemovePrivateTmp(t))
 	}
 	errs = append(errs, spool.Remove(s.Description.ID, jobdir.KeepNone, false))
 	// The script is shared by the tasks, of which one ran.
