@@ -2,6 +2,7 @@ package starter
 
 import (
 	"errors"
+	pathpkg "path"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,10 +200,10 @@ type place struct {
 
 // kept is something in a place that the job sees nevertheless.
 type kept struct {
-	place *place
-	name  string // relative to the place
-	fd    int    // O_PATH descriptor
-	user  bool   // the user chose it
+	place  *place
+	name   string // relative to the place
+	fd     int    // O_PATH descriptor
+	needed bool   // the job cannot run without it
 }
 
 // mountPrivate mounts the job's own directories in the namespace of the calling thread.
@@ -228,12 +229,15 @@ func (s *Shepherd) mountPrivate(t jobdir.Tmpdir) error {
 	if err != nil {
 		return err
 	}
-	list := s.openKept(places)
+	list, err := s.openKept(places)
 	defer func() {
 		for _, k := range list {
 			unix.Close(k.fd)
 		}
 	}()
+	if err != nil {
+		return err
+	}
 	for _, p := range places {
 		if p.own < 0 {
 			err = unix.Mount("tmpfs", descriptorPath(p.host), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, s.sharedMemoryOptions())
@@ -250,9 +254,11 @@ func (s *Shepherd) mountPrivate(t jobdir.Tmpdir) error {
 			continue
 		}
 		err = errors.New("cannot show " + k.place.path + "/" + k.name + " of the host to the job: " + err.Error())
-		if !k.user {
+		if k.needed {
 			return err
 		}
+		// Users can cause it: with a path of their own; as the owner of a shared one, which they may
+		// make where it is missing; or with a file of an earlier task in the place of it.
 		s.trace(err.Error())
 	}
 	return nil
@@ -316,26 +322,33 @@ func makeOwn(behind int, name string) (int, error) {
 // openKept opens what the job sees of the places: what the administrator shares, and what it needs
 // to run: its TMPDIR, home and working directory, the spool area, and the programs and files of
 // execd. What does not exist is left out. It follows no links: users could make them.
-func (s *Shepherd) openKept(places []place) []kept {
-	var list []kept
-	add := func(user bool, paths ...string) {
+func (s *Shepherd) openKept(places []place) (list []kept, err error) {
+	add := func(needed bool, resolve uint64, paths ...string) {
 		for _, path := range paths {
-			if k, ok := openIn(places, path, user); ok {
+			if k, ok := openIn(places, path, resolve); ok {
+				k.needed = needed
 				list = append(list, k)
 			}
 		}
 	}
-	add(false, strings.Split(s.d.PrivateTmpShare, ":")...)
-	add(false, parent(s.dir.Path()), s.trusted.get("SGE_ROOT"), s.trusted.get("SGE_BINARY_PATH"))
-	if !s.d.Command.Binary {
-		add(false, parent(s.d.Command.File))
+	// Without openat2(2) everything would be left out, also the TMPDIR.
+	root, err := openat2(unix.AT_FDCWD, "/", 0)
+	if err != nil {
+		return nil, errors.New("openat2: " + err.Error() + "; it needs Linux 5.6")
 	}
-	// With the rights of the user: root could reach directories that the user cannot.
-	err := s.asOwner(func() { add(true, s.jobEnv.get("TMPDIR"), s.d.Cwd, s.owner.Home) })
+	unix.Close(root)
+	add(false, beneath, strings.Split(s.d.PrivateTmpShare, ":")...)
+	add(true, beneath, parent(s.dir.Path()), s.trusted.get("SGE_ROOT"), s.trusted.get("SGE_BINARY_PATH"))
+	if !s.d.Command.Binary {
+		add(true, beneath, parent(s.d.Command.File))
+	}
+	// With the rights of the user: root could reach directories that the user cannot. They must be in
+	// the same file system: the server of another one might not answer.
+	err = s.asOwner(func() { add(false, beneath|unix.RESOLVE_NO_XDEV, s.jobEnv.get("TMPDIR"), s.d.Cwd, s.owner.Home) })
 	if err != nil {
 		s.trace(err.Error())
 	}
-	return outermost(list)
+	return outermost(list), nil
 }
 
 // outermost leaves out what is in another one of the list, and visible with that.
@@ -389,31 +402,30 @@ func within(name, dir string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// openIn opens a path in one of the places. A path of a user must be in the same file system: the
-// server of another one might not answer.
-func openIn(places []place, path string, user bool) (kept, bool) {
-	how := unix.OpenHow{
-		Flags:   unix.O_PATH | unix.O_CLOEXEC, // with O_NOFOLLOW the last name could be a link
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	}
-	if user {
-		how.Resolve |= unix.RESOLVE_NO_XDEV
-	}
+// beneath makes openat2(2) stay in a directory, and follow no links.
+const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+
+func openat2(dir int, name string, resolve uint64) (fd int, err error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve} // with O_NOFOLLOW the last name could be a link
+	err = retry(func() (err error) {
+		fd, err = unix.Openat2(dir, name, &how)
+		return err
+	})
+	return fd, err
+}
+
+// openIn opens a path in one of the places.
+func openIn(places []place, path string, resolve uint64) (kept, bool) {
+	path = pathpkg.Clean(path) // its names become mount points
 	for i := range places {
 		p := &places[i]
 		for _, prefix := range []string{p.path, p.name} {
 			name, ok := strings.CutPrefix(path, prefix+"/")
-			name = strings.Trim(name, "/")
-			if !ok || name == "" {
+			if !ok {
 				continue
 			}
-			var fd int
-			err := retry(func() (err error) {
-				fd, err = unix.Openat2(p.host, name, &how)
-				return err
-			})
-			if err == nil {
-				return kept{p, name, fd, user}, true
+			if fd, err := openat2(p.host, name, resolve); err == nil {
+				return kept{place: p, name: name, fd: fd}, true
 			}
 		}
 	}

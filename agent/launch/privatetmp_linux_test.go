@@ -128,6 +128,8 @@ func TestPrivateTmpOfTasks(t *testing.T) {
 	o := p.parallel(t, "true")
 	with := p.private(t, "true")
 	o.Privileged, o.Config = true, with.Config
+	late := p.dir + ".late" // is shared, and does not exist at first
+	o.Config.ExecdParams.PrivateTmpShare = []string{late}
 	slave, err := PrepareSlave(p.spool, o, seven)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +145,7 @@ func TestPrivateTmpOfTasks(t *testing.T) {
 		launched(t, task)
 		return task
 	}
-	first := begin("1.host", "mkfifo /tmp/go; echo shm >/dev/shm/x; echo tmp >/tmp/x; mv /tmp/x /tmp/y; read x </tmp/go")
+	first := begin("1.host", ": >"+late+"; mkfifo /tmp/go; echo shm >/dev/shm/x; echo tmp >/tmp/x; mv /tmp/x /tmp/y; read x </tmp/go")
 	until(t, "the first task has written", func() bool { return exists(slave.private.Path + "/tmp/y") })
 	finish := func(task *Job) {
 		t.Helper()
@@ -158,6 +160,10 @@ func TestPrivateTmpOfTasks(t *testing.T) {
 	}
 	finish(begin("3.host", "cat /dev/shm/x; seen=$?; echo >/tmp/go; exit $seen"))
 	finish(first)
+	if err := os.Mkdir(late, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(late) })
 	finish(begin("4.host", "cat /tmp/y; ls /dev/shm/x && exit 1; exit 0"))
 	if err := slave.Remove(false); err != nil {
 		t.Error(err)
@@ -179,7 +185,8 @@ func TestPrivateTmpIsHostile(t *testing.T) {
 		failed job.Failed
 		text   string
 	}{
-		"a working directory of the host": {cwd: p.dir + "/out"},
+		"a working directory of the host":           {cwd: p.dir + "/out"},
+		"a working directory with empty components": {cwd: p.dir + "//./out"},
 		"a working directory that only root can reach": {
 			cwd: secret + "/open", failed: job.FailedCwd, text: "permission denied",
 		},
@@ -197,13 +204,13 @@ func TestPrivateTmpIsHostile(t *testing.T) {
 			if c.before != nil {
 				c.before()
 			}
-			o := p.private(t, "pwd", "-wd", c.cwd)
+			o := p.private(t, "pwd -P", "-wd", c.cwd)
 			j, outcome, said := p.ran(t, o)
 			_, text, _ := j.Dir.FirstError()
 			if outcome.Failed != c.failed || !strings.Contains(text, c.text) {
 				t.Errorf("outcome %+v, %s", outcome, text)
 			}
-			if c.failed == 0 && !strings.HasSuffix(said, c.cwd+"\n") {
+			if c.failed == 0 && !strings.HasSuffix(said, filepath.Clean(c.cwd)+"\n") {
 				t.Errorf("the job is in %s", said)
 			}
 			if err := j.Remove(false); err != nil {
