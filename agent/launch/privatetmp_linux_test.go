@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,6 +119,39 @@ func TestPrivateTmpOfProcedures(t *testing.T) {
 	if said != "prolog\njob\nhost\n" {
 		_, text, _ := j.Dir.FirstError()
 		t.Errorf("outcome %+v, %s; said:\n%s", outcome, text, said)
+	}
+}
+
+// TestPrivateTmpOfASession: a command of qrsh, whose streams are those of its client, has its own /tmp.
+func TestPrivateTmpOfASession(t *testing.T) {
+	for _, pipes := range []bool{true, false} {
+		p := newPlace(t)
+		o := p.private(t, "stat -c '%u %a' /tmp; test -e "+p.dir+"/out || echo own")
+		o.Interactive = &Interactive{Pipes: pipes}
+		j, err := Prepare(p.spool, o, seven)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Remove(false) })
+		launched(t, j)
+		var terminal *Terminal
+		until(t, "the session", func() bool {
+			terminal, err = j.OpenTerminal(t.Context())
+			return !errors.Is(err, ErrNoTerminal)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _ := io.ReadAll(terminal.Out) // a pseudo terminal ends with EIO
+		outcome := j.Collect(waited(t, j))
+		terminal.Close() // the supervisor would wait for another client
+		if text := strings.ReplaceAll(string(said), "\r", ""); text != "0 1777\nown\n" || outcome.ExitStatus != 0 {
+			t.Errorf("outcome %+v; the session says %q", outcome, text)
+		}
+		if err := j.Remove(false); err != nil {
+			t.Error(err)
+		}
+		p.nothingLeft(t)
 	}
 }
 

@@ -137,7 +137,7 @@ func privateTmp(h *Host) Check {
 	case !h.root():
 		return Check{State: Works, Means: otherwise, Reason: "only root can give a job its own /tmp", Remedy: "run the daemon as root"}
 	case h.NoPrivateTmp != "":
-		return Check{State: Works, Means: otherwise, Reason: "jobs cannot have their own /tmp: " + h.NoPrivateTmp, Remedy: "give the daemon CAP_SYS_ADMIN"}
+		return Check{State: Works, Means: otherwise, Reason: "jobs cannot have their own /tmp: " + h.NoPrivateTmp, Remedy: "give the daemon CAP_SYS_ADMIN, on Linux 5.6 or later"}
 	}
 	return Check{State: Best, Means: "a mount namespace for each job that requests it"}
 }

@@ -274,8 +274,14 @@ func (h *Host) probeTopology() {
 	h.Topology, h.CPUs, h.Nodes = t.Shape().String(), t.NumThreads(), len(t.Nodes)
 }
 
-// noNamespace returns why this process cannot make a mount namespace; empty if it can.
+// noNamespace returns why this process cannot make a mount namespace, or open the paths that a job
+// sees in it; empty if it can.
 func noNamespace() string {
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC})
+	if err != nil {
+		return "openat2: " + err.Error()
+	}
+	_ = unix.Close(fd)
 	reason := make(chan string)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and the namespace with it
