@@ -62,7 +62,7 @@ const (
 	OperatorNot    = 31
 )
 
-// The values of the field that selects attributes of elements.
+// What selects attributes of elements.
 type What struct {
 	Kind uint32 // WhatAll, 1 for none, 2 for Attributes
 	// Attributes is the number of attributes. Decoding skips their contents.
