@@ -92,9 +92,15 @@ test-vm: ## run tests in virtual machines (needs QEMU; minutes)
 # Packages without goroutines have no races; test/architecture checks that they start none.
 # Tests start thousands of processes; each would linger for a second when it ends.
 RACELESS := accounting|cell/command|cell/view|packaging|qconf|qstat|quantity|scheduler|simulate|submit
-.PHONY: race
+# Those of cmd/execd start execd itself, hundreds of times: four minutes with the detector. What it
+# consists of is tested in packages of its own.
+RACE := CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(TEST) -race $(TESTFLAGS)
+.PHONY: race race-commands
 race: ## run the tests of the packages with the race detector (needs gcc)
-	@CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(TEST) -race $(TESTFLAGS) -- $$($(GO) list $(PKGS) | grep -Ev '/execd/(test|$(RACELESS))(/|$$)')
+	@$(RACE) -- $$($(GO) list $(PKGS) | grep -Ev '/execd/(test|$(RACELESS))(/|$$)|/cmd/execd$$')
+
+race-commands: ## run those of cmd/execd with the race detector (make soak does)
+	@$(RACE) -- ./cmd/execd
 
 .PHONY: lint
 lint: ## run the linters (the first time builds them: about two minutes)
@@ -146,7 +152,7 @@ demo: build ## start a batch system, run the sample scripts of examples/ in it, 
 	@examples/demo.sh
 
 .PHONY: soak
-soak: ## run the tests that take long (TestSoak...)
+soak: race-commands ## run the tests that take long (TestSoak...)
 	@EXECD_TEST_SOAK=1 $(SUMMARY) -timeout $(SOAK_TIMEOUT) -run '^TestSoak' $(TESTFLAGS) -- $(PKGS)
 
 # FUZZCOUNT=10 runs only ten, other ones for each commit.
