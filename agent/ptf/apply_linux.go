@@ -125,7 +125,7 @@ func renice(pids []int, nice int) (done int, err error) {
 	const rounds = 5
 	for _, pid := range pids {
 		dir := "/proc/" + strconv.Itoa(pid) + "/task"
-		ok := false
+		found, failed := false, false
 		for range rounds {
 			changed := false
 			for _, tid := range numbers(dir) {
@@ -134,7 +134,7 @@ func renice(pids []int, nice int) (done int, err error) {
 					continue
 				}
 				// The system call returns 20 - nice, so that it is never negative.
-				if ok = true; 20-was == nice {
+				if found = true; 20-was == nice {
 					continue
 				}
 				setErr := unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
@@ -143,7 +143,7 @@ func renice(pids []int, nice int) (done int, err error) {
 					changed = true
 				case errors.Is(setErr, unix.ESRCH):
 				default:
-					ok = false
+					failed = true
 					if err == nil {
 						err = fmt.Errorf("cannot give process %d the nice value %d: %w", pid, nice, setErr)
 					}
@@ -153,7 +153,7 @@ func renice(pids []int, nice int) (done int, err error) {
 				break
 			}
 		}
-		if ok {
+		if found && !failed {
 			done++
 		}
 	}
