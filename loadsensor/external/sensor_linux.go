@@ -212,32 +212,43 @@ func (s *Sensor) pause() bool {
 	wait := s.backoff()
 	for {
 		s.enter(Waiting, wait)
-		if wait <= 0 {
-			select {
-			case <-s.stop:
-				return false
-			default:
-				return true
-			}
+		if wait <= 0 || !s.waitForChange(wait) {
+			return !s.stopped()
 		}
+		s.failures, wait = 0, s.config.Settle
+		s.notify(Event{Kind: Changed, Text: "the load sensor's file has changed"})
+	}
+}
+
+// waitForChange returns true as soon as the file has changed, and false when the time has passed or
+// the sensor is to stop. One timer measures the time, however often somebody asks for a report
+// meanwhile.
+func (s *Sensor) waitForChange(wait time.Duration) bool {
+	timer := s.config.Clock.NewTimer(wait)
+	defer timer.Stop()
+	for {
 		s.release()
-		timer := s.config.Clock.NewTimer(wait)
 		select {
 		case <-s.stop:
-			timer.Stop()
 			return false
 		case <-timer.C():
-			return true
+			return false
 		case <-s.wake:
 		case <-s.changed:
 		}
-		timer.Stop()
 		if now, ok := s.look(); ok && now != s.stamp {
-			s.stamp, s.failures, wait = now, 0, s.config.Settle
-			s.notify(Event{Kind: Changed, Text: "the load sensor's file has changed"})
-			continue
+			s.stamp = now
+			return true
 		}
-		wait = s.Status().NextStart.Sub(s.config.Clock.Now())
+	}
+}
+
+func (s *Sensor) stopped() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
 	}
 }
 
