@@ -504,22 +504,32 @@ func TestLongRecord(t *testing.T) {
 	}
 }
 
-// TestWaitingRecordsAreWritten: without any other call, when there is room again.
+// TestWaitingRecordsAreWritten checks that records are written without any other call when there is
+// room again, also if the log has just been written and waits to be synced.
 func TestWaitingRecordsAreWritten(t *testing.T) {
 	testenv.Require(t, testenv.Root)
-	dir := t.TempDir()
-	grow := small(t, dir)
-	path := filepath.Join(dir, "audit")
-	l := opened(t, Options{Path: path})
-	if number, err := l.Write(append(bytes.Repeat([]byte("x"), 128<<10), '\n')); number != 1 || err == nil {
-		t.Fatal(number, err)
-	}
-	grow()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); l.Synced() != 1; <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("nothing is written: %v", l.Err())
-		}
+	for name, before := range map[string]string{"first record": "", "after another record": "x\n"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			grow := small(t, dir)
+			l := opened(t, Options{Path: filepath.Join(dir, "audit")})
+			if _, err := l.Write([]byte(before)); err != nil {
+				t.Fatal(err)
+			}
+			// The sync of the first record falls into the pause after the second one's failure.
+			<-time.After(again / 4)
+			number, err := l.Write(append(bytes.Repeat([]byte("x"), 128<<10), '\n'))
+			if number == 0 || err == nil {
+				t.Fatal(number, err)
+			}
+			grow()
+			tick := time.NewTicker(50 * time.Millisecond)
+			defer tick.Stop()
+			for end := time.Now().Add(time.Minute); l.Synced() != number; <-tick.C {
+				if time.Now().After(end) {
+					t.Fatalf("nothing is written: %v", l.Err())
+				}
+			}
+		})
 	}
 }

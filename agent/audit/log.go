@@ -247,6 +247,7 @@ func (l *Log) flush() error {
 	}
 	now := time.Now()
 	if l.failed != nil && now.Before(l.next) {
+		l.later(l.next.Sub(now)) // this call may be that of a timer set before the failure
 		return l.failed
 	}
 	err := l.append()
