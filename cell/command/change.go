@@ -223,15 +223,6 @@ func inQuotaFolder(sets []*qconf.ResourceQuotaSet) bool {
 	return slices.ContainsFunc(sets, func(s *qconf.ResourceQuotaSet) bool { return strings.HasPrefix(s.File(), quotaFile+"/") })
 }
 
-// mayChange reports whether the caller is a manager, and says so if not.
-func (x *call) mayChange() bool {
-	if x.cell.IsManager(x.in.By.User) {
-		return true
-	}
-	x.fail(1, "denied: %q must be manager for this operation", x.in.By.User)
-	return false
-}
-
 // who returns user@host for messages.
 func (x *call) who() string { return x.in.By.User + "@" + x.hostName() }
 

@@ -47,6 +47,14 @@ type kind struct {
 	template string
 }
 
+// changedBy returns who may change objects of the kind: operators change access lists.
+func (k *kind) changedBy() role {
+	if k == userSetKind {
+		return operators
+	}
+	return managers
+}
+
 // access returns the attributes with access lists and projects.
 func access(more map[string]string) map[string]string {
 	for _, name := range []string{"user_lists", "xuser_lists", "projects", "xprojects"} {

@@ -12,10 +12,34 @@ import (
 type action struct {
 	option
 	run func(x *call, g *given)
-	// changes says that it changes the configuration, which is for managers.
-	changes bool
+	// by says who may use it.
+	by role
 	// file is which value names a file, from 1; 0 for none.
 	file int
+}
+
+// role is what a user must be to use an option (qconf(1)).
+type role int
+
+const (
+	anyone role = iota
+	operators
+	managers
+)
+
+// permitted reports whether the caller has a role, and says so if not.
+func (x *call) permitted(r role) bool {
+	word := ""
+	switch {
+	case r == operators && !x.cell.IsOperator(x.in.By.User):
+		word = "operator"
+	case r == managers && !x.cell.IsManager(x.in.By.User):
+		word = "manager"
+	default:
+		return true
+	}
+	x.fail(1, "denied: %q must be %s for this operation", x.in.By.User, word)
+	return false
 }
 
 // qconfCommand is qconf(1).
@@ -111,7 +135,7 @@ func (x *call) qconf() {
 	for i := range l.given {
 		g := &l.given[i]
 		a := findAction(all, g.name)
-		if a.changes && !x.mayChange() {
+		if !x.permitted(a.by) {
 			break
 		}
 		a.run(x, g)

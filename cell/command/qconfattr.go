@@ -26,18 +26,18 @@ func attributeActions() []action {
 		letter := w.letter
 		all = append(all,
 			action{
-				option:  option{name: "-" + string(letter) + "attr", args: "obj_nm attr_nm val obj_id_list", values: 3, rest: true, help: w.help},
-				changes: true, run: func(x *call, g *given) { x.changeAttribute(letter, g) },
+				option: option{name: "-" + string(letter) + "attr", args: "obj_nm attr_nm val obj_id_list", values: 3, rest: true, help: w.help},
+				run:    func(x *call, g *given) { x.changeAttribute(letter, g) },
 			},
 			action{
-				option:  option{name: "-" + strings.ToUpper(string(letter)) + "attr", args: "obj_nm fname obj_id_list", values: 2, rest: true, help: w.help + ", from file"},
-				changes: true, file: 2, run: func(x *call, g *given) { x.changeFromFile(letter, g) },
+				option: option{name: "-" + strings.ToUpper(string(letter)) + "attr", args: "obj_nm fname obj_id_list", values: 2, rest: true, help: w.help + ", from file"},
+				file:   2, run: func(x *call, g *given) { x.changeFromFile(letter, g) },
 			},
 		)
 	}
 	return append(all, action{
-		option:  option{name: "-purge", args: "obj_nm3 attr_nm objectname", values: 3, help: "delete attribute from queue domain or instance"},
-		changes: true, run: (*call).purge,
+		option: option{name: "-purge", args: "obj_nm3 attr_nm objectname", values: 3, help: "delete attribute from queue domain or instance"},
+		by:     managers, run: (*call).purge,
 	})
 }
 
@@ -67,6 +67,9 @@ func (x *call) changeFromFile(w way, g *given) {
 
 func (x *call) changeAttributes(w way, spec string, settings []setting, names []string) {
 	if spec == "resource_quota" {
+		if !x.permitted(managers) {
+			return
+		}
 		for _, name := range names {
 			x.changeQuota(w, settings, name)
 		}
@@ -74,6 +77,8 @@ func (x *call) changeAttributes(w way, spec string, settings []setting, names []
 	}
 	k := ofSpec(spec)
 	switch {
+	case !x.permitted(k.changedBy()):
+		return
 	case k == nil:
 		x.fail(1, "Modification of object %q not supported", spec)
 		return

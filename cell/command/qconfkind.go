@@ -13,10 +13,10 @@ import (
 func (k *kind) actions() []action {
 	name := k.spec + "_name"
 	var all []action
-	put := func(word string, o option, changes bool, file int, run func(*call, *given)) {
+	put := func(word string, o option, by role, file int, run func(*call, *given)) {
 		if word != "" {
 			o.name = word
-			all = append(all, action{option: o, run: run, changes: changes, file: file})
+			all = append(all, action{option: o, run: run, by: by, file: file})
 		}
 	}
 	one := option{args: name, values: 1}
@@ -24,21 +24,21 @@ func (k *kind) actions() []action {
 	if k == queueKind {
 		show = option{args: "[wc_queue_list]", optional: anyNumber, help: "show cluster queues, queue instances, or the template"}
 	}
-	put(k.show, show, false, 0, func(x *call, g *given) { x.show(k, g) })
-	put(k.showAll, option{help: "show a list of all: " + k.what}, false, 0, func(x *call, _ *given) { x.showNames(x.allNames(k), k.none) })
+	put(k.show, show, anyone, 0, func(x *call, g *given) { x.show(k, g) })
+	put(k.showAll, option{help: "show a list of all: " + k.what}, anyone, 0, func(x *call, _ *given) { x.showNames(x.allNames(k), k.none) })
 	add := one
 	if k == queueKind || k == userKind || k == projectKind || k == hostKind {
 		add = option{args: "[" + name + "]", optional: 1}
 	}
 	add.help = "add " + k.what + ", with an editor"
-	put(k.add, add, true, 0, func(x *call, g *given) { x.addEdited(k, g.value()) })
+	put(k.add, add, k.changedBy(), 0, func(x *call, g *given) { x.addEdited(k, g.value()) })
 	one.help = "modify " + k.what + ", with an editor"
-	put(k.modify, one, true, 0, func(x *call, g *given) { x.modifyEdited(k, g.value()) })
+	put(k.modify, one, k.changedBy(), 0, func(x *call, g *given) { x.modifyEdited(k, g.value()) })
 	file := option{args: "fname", values: 1, help: "add " + k.what + " from file"}
-	put(k.addFile, file, true, 1, func(x *call, g *given) { x.fromFile(k, g.value(), true) })
+	put(k.addFile, file, k.changedBy(), 1, func(x *call, g *given) { x.fromFile(k, g.value(), true) })
 	file.help = "modify " + k.what + " from file"
-	put(k.modifyFile, file, true, 1, func(x *call, g *given) { x.fromFile(k, g.value(), false) })
-	put(k.remove, option{args: name + "_list", values: 1, help: "delete " + k.what}, true, 0, func(x *call, g *given) { x.remove(k, list(g.value())) })
+	put(k.modifyFile, file, k.changedBy(), 1, func(x *call, g *given) { x.fromFile(k, g.value(), false) })
+	put(k.remove, option{args: name + "_list", values: 1, help: "delete " + k.what}, k.changedBy(), 0, func(x *call, g *given) { x.remove(k, list(g.value())) })
 	return all
 }
 

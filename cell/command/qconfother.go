@@ -9,8 +9,12 @@ import (
 
 // otherActions returns the options that change no object.
 func otherActions() []action {
-	refused := func(name, args, help, reason string) action {
-		return action{option: option{name: name, args: args, optional: 1, help: help}, changes: true, run: func(x *call, g *given) {
+	refused := func(name, args, help, reason, manage string) action {
+		return action{option: option{name: name, args: args, optional: 1, help: help}, run: func(x *call, g *given) {
+			if !x.cell.IsManager(x.in.By.User) {
+				x.fail(1, "%s requires manager privileges", manage)
+				return
+			}
 			x.fail(1, "denied: %s is not supported here: %s", g.name, reason)
 		}}
 	}
@@ -20,7 +24,7 @@ func otherActions() []action {
 		clients = "there are no event clients"
 	)
 	return []action{
-		{option: option{name: "-clearusage", args: "[user_list]", optional: 1, help: "clear sharetree usage for user_list or all users/projects"}, changes: true, run: (*call).clearUsage},
+		{option: option{name: "-clearusage", args: "[user_list]", optional: 1, help: "clear sharetree usage for user_list or all users/projects"}, by: managers, run: (*call).clearUsage},
 		{option: option{name: "-cq", args: "wc_queue_list", values: 1, help: "clean queue"}, run: (*call).cleanQueue},
 		{option: option{name: "-tsm", help: "trigger scheduler monitoring"}, run: func(x *call, _ *given) {
 			if !x.cell.IsManager(x.in.By.User) {
@@ -29,13 +33,13 @@ func otherActions() []action {
 			}
 			x.warn("%s triggers scheduler monitoring", x.who())
 		}},
-		refused("-km", "", "shutdown master", service),
-		refused("-ks", "", "shutdown scheduling thread", threads),
-		refused("-ke", "host_list", "shutdown execution daemon(s)", service),
-		refused("-kej", "host_list", "shutdown execution daemon(s) and their jobs", service),
-		refused("-kt", "thread_name", "kill qmaster thread", threads),
-		refused("-at", "thread_name", "add/start qmaster thread", threads),
-		refused("-kec", "evid_list", "kill event client", clients),
+		refused("-km", "", "shutdown master", service, "shutting down qmaster"),
+		refused("-ks", "", "shutdown scheduling thread", threads, "shutdown"),
+		refused("-ke", "host_list", "shutdown execution daemon(s)", service, "shutting down execd"),
+		refused("-kej", "host_list", "shutdown execution daemon(s) and their jobs", service, "shutting down execd"),
+		refused("-kt", "thread_name", "kill qmaster thread", threads, "changing threads"),
+		refused("-at", "thread_name", "add/start qmaster thread", threads, "changing threads"),
+		refused("-kec", "evid_list", "kill event client", clients, "shutdown"),
 	}
 }
 
@@ -75,6 +79,10 @@ func (x *call) cleanQueue(g *given) {
 						found = true
 						if !x.cell.IsOperator(x.in.By.User) {
 							x.fail(1, "%s - you have no permission to modify queue \"%s@%s\"", x.in.By.User, q, host)
+							continue
+						}
+						if !x.cell.IsManager(x.in.By.User) {
+							x.fail(1, "cleaning a queue requires manager privileges")
 							continue
 						}
 						x.cleanInstance(q, host)

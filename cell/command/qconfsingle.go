@@ -22,32 +22,32 @@ func singleActions() []action {
 	}
 	return []action{
 		{option: option{name: "-sc", help: "show complex attributes"}, run: func(x *call, _ *given) { x.stdout.lines(x.cluster().Complexes().Format()) }},
-		{option: option{name: "-mc", help: "modify complex attributes, with an editor"}, run: (*call).editComplexes, changes: true},
-		{option: named(file, "-Mc", "modify complex attributes from file"), run: (*call).complexesFromFile, changes: true, file: 1},
+		{option: option{name: "-mc", help: "modify complex attributes, with an editor"}, run: (*call).editComplexes, by: managers},
+		{option: named(file, "-Mc", "modify complex attributes from file"), run: (*call).complexesFromFile, by: managers, file: 1},
 
 		{option: option{name: "-ssconf", help: "show scheduler configuration"}, run: func(x *call, _ *given) {
 			x.stdout.lines(x.cluster().Scheduler().Format(x.style()))
 		}},
-		{option: option{name: "-msconf", help: "modify scheduler configuration, with an editor"}, run: (*call).editScheduler, changes: true},
-		{option: named(file, "-Msconf", "modify scheduler configuration from file"), run: (*call).schedulerFromFile, changes: true, file: 1},
+		{option: option{name: "-msconf", help: "modify scheduler configuration, with an editor"}, run: (*call).editScheduler, by: managers},
+		{option: named(file, "-Msconf", "modify scheduler configuration from file"), run: (*call).schedulerFromFile, by: managers, file: 1},
 
 		{option: named(hosts, "-sconf", "show configurations"), run: (*call).showConf},
 		{option: option{name: "-sconfl", help: "show a list of all local configurations"}, run: func(x *call, _ *given) {
 			x.showNames(x.cluster().LocalNames(), "no config defined")
 		}},
-		{option: named(hosts, "-mconf", "modify configurations, with an editor"), run: func(x *call, g *given) { x.editConf(g, false) }, changes: true},
-		{option: option{name: "-aconf", args: "host_list", values: 1, help: "add configurations, with an editor"}, run: func(x *call, g *given) { x.editConf(g, true) }, changes: true},
-		{option: option{name: "-Aconf", args: "file_list", values: 1, help: "add configurations from file_list"}, run: func(x *call, g *given) { x.confFromFiles(g, true) }, changes: true, file: 1},
-		{option: option{name: "-Mconf", args: "file_list", values: 1, help: "modify configurations from file_list"}, run: func(x *call, g *given) { x.confFromFiles(g, false) }, changes: true, file: 1},
-		{option: option{name: "-dconf", args: "host_list", values: 1, help: "delete local configurations"}, run: (*call).deleteConf, changes: true},
+		{option: named(hosts, "-mconf", "modify configurations, with an editor"), run: func(x *call, g *given) { x.editConf(g, false) }, by: managers},
+		{option: option{name: "-aconf", args: "host_list", values: 1, help: "add configurations, with an editor"}, run: func(x *call, g *given) { x.editConf(g, true) }, by: managers},
+		{option: option{name: "-Aconf", args: "file_list", values: 1, help: "add configurations from file_list"}, run: func(x *call, g *given) { x.confFromFiles(g, true) }, by: managers, file: 1},
+		{option: option{name: "-Mconf", args: "file_list", values: 1, help: "modify configurations from file_list"}, run: func(x *call, g *given) { x.confFromFiles(g, false) }, by: managers, file: 1},
+		{option: option{name: "-dconf", args: "host_list", values: 1, help: "delete local configurations"}, run: (*call).deleteConf, by: managers},
 
 		{option: named(sets, "-srqs", "show resource quota set(s)"), run: (*call).showQuotas},
 		{option: option{name: "-srqsl", help: "show resource quota set list"}, run: (*call).showQuotaNames},
-		{option: named(sets, "-arqs", "add resource quota set(s), with an editor"), run: (*call).addQuotas, changes: true},
-		{option: named(sets, "-mrqs", "modify resource quota set(s), with an editor"), run: (*call).editQuotas, changes: true},
-		{option: named(file, "-Arqs", "add resource quota set(s) from file"), run: (*call).quotasFromFile, changes: true, file: 1},
-		{option: option{name: "-Mrqs", args: "fname [rqs_list]", values: 1, optional: 1, help: "modify resource quota set(s) from file"}, run: (*call).modifiedQuotas, changes: true, file: 1},
-		{option: option{name: "-drqs", args: "rqs_list", values: 1, help: "delete resource quota set(s)"}, run: (*call).deleteQuotas, changes: true},
+		{option: named(sets, "-arqs", "add resource quota set(s), with an editor"), run: (*call).addQuotas, by: managers},
+		{option: named(sets, "-mrqs", "modify resource quota set(s), with an editor"), run: (*call).editQuotas, by: managers},
+		{option: named(file, "-Arqs", "add resource quota set(s) from file"), run: (*call).quotasFromFile, by: managers, file: 1},
+		{option: option{name: "-Mrqs", args: "fname [rqs_list]", values: 1, optional: 1, help: "modify resource quota set(s) from file"}, run: (*call).modifiedQuotas, by: managers, file: 1},
+		{option: option{name: "-drqs", args: "rqs_list", values: 1, help: "delete resource quota set(s)"}, run: (*call).deleteQuotas, by: managers},
 	}
 }
 

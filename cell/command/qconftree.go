@@ -14,7 +14,7 @@ func treeActions() []action {
 		return action{option: option{name: name, args: args, values: values, help: help}, run: run}
 	}
 	change := func(name, args, help string, values, file int, run func(*call, *given)) action {
-		return action{option: option{name: name, args: args, values: values, help: help}, run: run, changes: true, file: file}
+		return action{option: option{name: name, args: args, values: values, help: help}, run: run, by: managers, file: file}
 	}
 	return []action{
 		show("-sstree", "", "show the sharetree", 0, (*call).showTree),
