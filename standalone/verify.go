@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/cell/command"
 )
 
-// verify checks jobs with the site's verifier (sge_conf(5), jsv_url) in the background, and then
+// verify checks jobs with the site's verifier (sge_conf(5), jsv_url) in the background, or has the launcher check them, and then
 // continues with the command. The jobs of one user are verified one at a time, so that slow checks
 // do not block other users.
 func (m *Master) verify(jobs []command.Judge, in *command.Input, next func()) {
@@ -23,7 +23,11 @@ func (m *Master) verify(jobs []command.Judge, in *command.Input, next func()) {
 		defer m.verifying.give(uid)
 		for _, j := range jobs {
 			v := command.Verdict{Number: j.Number, Copied: j.Copied}
-			v.Corrections, v.Err = m.verifier.Verify(ctx, conf.JSVURL, patience, j.Parameters, j.Environment)
+			if j.Verification == nil {
+				v.Corrections, v.Err = m.verifier.Verify(ctx, conf.JSVURL, patience, j.Parameters, j.Environment)
+			} else {
+				v.Corrections, v.Digest, v.Err = m.host.Verify(ctx, uid, in.Confirmation.Key, j.Number, j.Verification)
+			}
 			if in.Verdicts = append(in.Verdicts, v); v.Err != nil {
 				break
 			}

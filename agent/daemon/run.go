@@ -26,11 +26,13 @@ import (
 	"github.com/execd-project/execd/internal/host/healthcheck"
 	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/internal/options"
+	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/internal/submission/claim"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/loadsensor"
 	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/submit"
 )
 
 // Command is one call of execd agent, or of a command that has an agent in it. The zero
@@ -73,6 +75,8 @@ type Host struct {
 	// those with the given keys.
 	Submissions string
 	Keep        func(keys []string) error
+	// Verify has the launcher verify a submission of a user with jsv_url: see launcher.Client.Verify.
+	Verify func(ctx context.Context, uid uint32, key string, number uint32, v *submission.Verification) (changes []submit.Correction, digest string, err error)
 	// Users says that the daemon serves all users of the host, even if it does not run as root.
 	Users bool
 	// Socket is where commands find the daemon, and Executable is execd.
@@ -315,7 +319,8 @@ func (d *daemon) makeMaster() (err error) {
 		},
 	}
 	if d.isFront() {
-		h.CellDir, h.Submissions, h.Keep = filepath.Join(d.settings.spool, cellDir), filepath.Join(d.settings.spool, claim.SocketName), d.client.Keep
+		h.CellDir, h.Submissions = filepath.Join(d.settings.spool, cellDir), filepath.Join(d.settings.spool, claim.SocketName)
+		h.Keep, h.Verify = d.client.Keep, d.client.Verify
 	}
 	d.master, err = d.Master(h)
 	return err

@@ -27,7 +27,8 @@ type Client struct {
 	// settings are taken from root's configuration.
 	settings settings
 
-	over chan struct{} // closed when no more answers will come
+	over     chan struct{} // closed when no more answers will come
+	verifies chan struct{} // has room for as many orders as the launcher carries out at the same time
 
 	mu      sync.Mutex
 	number  uint64
@@ -63,7 +64,7 @@ func Connect(fd int, lost func(error)) (*Client, error) {
 }
 
 func connect(conn *conn, lost func(error)) (*Client, error) {
-	c := &Client{conn: conn, over: make(chan struct{}), waiting: map[uint64]chan reply{}}
+	c := &Client{conn: conn, over: make(chan struct{}), verifies: make(chan struct{}, mostVerifies), waiting: map[uint64]chan reply{}}
 	go c.receive(lost)
 	var hello helloAnswer
 	if err := c.ask(kindHello, empty{}, &hello); err != nil {

@@ -32,6 +32,7 @@ func FuzzOrder(f *testing.F) {
 		kindPrepare: prepareBody{Plan: plan, Submitted: &submitted{"k", &submission.Submission{Command: "\xff"}}}, kindSignal: signalBody{id, launch.SignalKill},
 		kindNote: noteBody{id, &launch.Note{File: "ended", How: launch.NoteMark, Mark: "told"}}, kindCollect: collectBody{id, 9},
 		kindGPUs:       gpusBody{true},
+		kindVerify:     verifyBody{1000, "k", 7, &submission.Verification{Submission: &submission.Submission{Command: "c"}, Parameters: []submission.Pair{{"N", "n"}}}},
 		kindPrioritise: prioritiseBody{[]sharer{{id, 5, 100}}},
 		kindRemove:     removeBody{id, true}, kindRemoveScript: scriptBody{7},
 	} {
@@ -49,7 +50,7 @@ func FuzzOrder(f *testing.F) {
 	passwd, group := dir+"/passwd", dir+"/group"
 	testenv.WriteFile(f, passwd, "alice:x:1000:1000::/:/bin/sh\n")
 	testenv.WriteFile(f, group, "alice:x:1000:\n")
-	config, err := qconf.ParseConfiguration("global", nil)
+	config, err := qconf.ParseConfiguration("global", []byte("jsv_url /jsv\n"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -77,6 +78,10 @@ func FuzzOrder(f *testing.F) {
 		case *noteBody:
 			if checkNote(b.Note) == nil && strings.ContainsAny(b.Note.File+b.Note.Mark, "/.") {
 				t.Errorf("the note %+v may be written", b.Note)
+			}
+		case *verifyBody:
+			if _, err := rules.checkVerify(b); err == nil {
+				t.Errorf("a job that nobody has submitted may be verified: %s", first)
 			}
 		case *prepareBody:
 			if rules.checkPlan(b.Plan, b.Submitted, "/spool", nil) == nil {

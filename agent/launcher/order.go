@@ -9,6 +9,7 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/job"
 )
 
@@ -46,6 +47,7 @@ const (
 	kindTerminal     kind = "terminal"
 	kindPrioritise   kind = "prioritise"
 	kindGPUs         kind = "gpus"
+	kindVerify       kind = "verify"
 )
 
 // envelope is a message of the front.
@@ -98,6 +100,13 @@ type (
 	scriptBody struct {
 		Job int `json:"job"`
 	}
+	// verifyBody asks for the verification of a submission by the verifier of the site.
+	verifyBody struct {
+		UID          uint32                   `json:"uid"` // of the submitting user
+		Key          string                   `json:"key"`
+		Job          int                      `json:"job"` // the number that the job gets
+		Verification *submission.Verification `json:"verification"`
+	}
 	gpusBody struct {
 		Ask bool `json:"ask"` // nvidia-smi for missing data
 	}
@@ -121,6 +130,20 @@ type (
 	helloAnswer struct {
 		Area     string   `json:"area"`
 		Settings settings `json:"settings"`
+	}
+	// verifyAnswer has the changes of the verifier, and the digest of the submission with these changes; or why the
+	// job is not submitted.
+	verifyAnswer struct {
+		Corrections []correction `json:"corrections,omitempty"`
+		Digest      string       `json:"digest,omitempty"`
+		Rejected    string       `json:"rejected,omitempty"`
+	}
+	// correction is a submit.Correction.
+	correction struct {
+		Name     submission.Text `json:"name"`
+		Value    submission.Text `json:"value"`
+		Variable bool            `json:"variable,omitempty"`
+		Remove   bool            `json:"remove,omitempty"`
 	}
 	// gpusAnswer is empty if the launcher does not look after GPUs.
 	gpusAnswer struct {
@@ -209,6 +232,8 @@ func decodeBody(k kind, text []byte) (any, error) {
 		body = &keepBody{}
 	case kindGPUs:
 		body = &gpusBody{}
+	case kindVerify:
+		body = &verifyBody{}
 	case kindPrioritise:
 		body = &prioritiseBody{}
 	default:

@@ -19,6 +19,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/submit"
 )
 
 // Server carries out the orders of a front. Make one with its exported fields, and call Serve.
@@ -35,6 +36,9 @@ type Server struct {
 	Rules    Rules
 	// FrontGID is the group that may list the directories of jobs.
 	FrontGID int
+	// Verify checks a job with the verifier of the site (jsv_url of root's configuration): see verifier.Server. It is nil
+	// for none.
+	Verify func(context.Context, []submit.Parameter, []submit.Variable) ([]submit.Correction, error)
 	// Refused is called for each refused order, for the audit log.
 	Refused func(order string, err error)
 
@@ -56,10 +60,12 @@ type held struct {
 	waiting bool // guarded by Server.mu
 }
 
-// Limits of concurrent orders: of orders that wait for the end of a job, and of all others.
+// Limits of concurrent orders: of orders that wait for the end of a job, of those that wait for the verifier of the
+// site, and of all others.
 const (
-	mostOrders = 32
-	mostWaits  = 16 << 10
+	mostOrders   = 32
+	mostWaits    = 16 << 10
+	mostVerifies = 16
 )
 
 // Serve carries out orders until the front has closed its end and all begun orders have finished.
@@ -72,7 +78,7 @@ func (s *Server) Serve(c *conn) error {
 		s.forget()
 	}()
 	s.jobs = map[job.ID]*held{}
-	turn, waits := make(chan struct{}, mostOrders), make(chan struct{}, cmp.Or(s.mostWaits, mostWaits))
+	turn, waits, verifies := make(chan struct{}, mostOrders), make(chan struct{}, cmp.Or(s.mostWaits, mostWaits)), make(chan struct{}, mostVerifies)
 	buffer := make([]byte, mostMessage+1)
 	for {
 		text, fds, err := c.read(buffer)
@@ -96,12 +102,15 @@ func (s *Server) Serve(c *conn) error {
 			o.fds = nil
 		}
 		room := turn
-		if o.envelope.Order == kindWait {
+		switch o.envelope.Order {
+		case kindWait:
 			room = waits
-			if len(waits) == cap(waits) { // only this goroutine adds any
-				s.refuse(c, o, fmt.Errorf("the front waits for %d jobs already", cap(waits)))
-				continue
-			}
+		case kindVerify:
+			room = verifies
+		}
+		if room != turn && len(room) == cap(room) { // only this goroutine adds any
+			s.refuse(c, o, fmt.Errorf("the front waits for %d orders %s already", cap(room), o.envelope.Order))
+			continue
 		}
 		room <- struct{}{}
 		wait.Go(func() {
@@ -294,6 +303,9 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 		return nil, nil, s.remove(b)
 	case *gpusBody:
 		return s.lookForGPUs(ctx, b.Ask), nil, nil
+	case *verifyBody:
+		a, err := s.verify(ctx, b)
+		return a, nil, err
 	case *prioritiseBody:
 		if err := s.checkPriorities(b); err != nil {
 			return nil, nil, &refusal{err}

@@ -143,8 +143,35 @@ func (w *world) ask(order kind, body any, fds ...int) *Error {
 	return w.send(string(text), fds...)
 }
 
+// must sends an order that the launcher has to carry out, and decodes the body of the answer.
+func (w *world) must(order kind, body, result any) {
+	w.Helper()
+	b, err := json.Marshal(body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.number++
+	text, err := json.Marshal(&envelope{Version: Version, Number: w.number, Order: order, Body: b})
+	if err != nil {
+		w.Fatal(err)
+	}
+	a := w.exchange(string(text))
+	if a.Error != nil {
+		w.Fatal(a.Error)
+	}
+	if err := decode(a.Body, result); err != nil {
+		w.Fatal(err)
+	}
+}
+
 // send sends a message, and returns the error of the answer.
 func (w *world) send(text string, fds ...int) *Error {
+	w.Helper()
+	return w.exchange(text, fds...).Error
+}
+
+// exchange sends a message, and returns the answer.
+func (w *world) exchange(text string, fds ...int) *answer {
 	w.Helper()
 	if err := w.conn.write([]byte(text), fds...); err != nil {
 		w.Fatal(err)
@@ -158,7 +185,7 @@ func (w *world) send(text string, fds ...int) *Error {
 	if err := decode(b, a); err != nil {
 		w.Fatal(err)
 	}
-	return a.Error
+	return a
 }
 
 func (w *world) script() int {

@@ -10,7 +10,7 @@ import (
 )
 
 // Attributes are the attributes of sge_conf(5) that the launcher needs. It takes them from root's configuration.
-var Attributes = []string{"min_uid", "min_gid", "gid_range", "execd_params", "rsh_command", "cgroups_params", "shepherd_cmd", "reprioritize"}
+var Attributes = []string{"min_uid", "min_gid", "gid_range", "execd_params", "rsh_command", "cgroups_params", "shepherd_cmd", "reprioritize", "jsv_url", "qmaster_params"}
 
 // settings are the attributes of sge_conf(5) whose values the launcher takes from root's configuration, and not
 // from the front.
@@ -19,12 +19,13 @@ type settings struct {
 	UseCgroups    bool   `json:"use_cgroups"` // USE_CGROUPS of execd_params
 	ShepherdCmd   string `json:"shepherd_cmd"`
 	Reprioritize  bool   `json:"reprioritize"`
+	JSVURL        string `json:"jsv_url"`
 }
 
 // settingsOf returns the settings of a configuration.
 func settingsOf(c *qconf.Configuration) settings {
 	params, _ := c.Value("cgroups_params")
-	return settings{params, c.ExecdParams.UseCgroups, c.ShepherdCmd, c.Reprioritize}
+	return settings{params, c.ExecdParams.UseCgroups, c.ShepherdCmd, c.Reprioritize, c.JSVURL}
 }
 
 // permit refuses a configuration whose settings differ from those of the launcher.
@@ -38,6 +39,7 @@ func (s settings) permit(c *qconf.Configuration) error {
 		{"USE_CGROUPS of execd_params", is.UseCgroups, s.UseCgroups},
 		{"shepherd_cmd", is.ShepherdCmd, s.ShepherdCmd},
 		{"reprioritize", is.Reprioritize, s.Reprioritize},
+		{"jsv_url", is.JSVURL, s.JSVURL},
 	} {
 		if one.is != one.want {
 			return fmt.Errorf("%s is %v, but %v in root's configuration, which applies with --front-user: change it in the directory of --conf, and start the daemon again", one.name, one.is, one.want)

@@ -27,7 +27,9 @@ import (
 // Submissions are the digests of users' submissions, in the directory "submissions" of the spool
 // directory, which only root can access. An entry is a symbolic link UID.KEY, whose target is the
 // digest. When the first task of the job starts, a link UID.KEY.job is added, whose target is the
-// job number. Links are created atomically, need no block of the disk, and are not kept in memory.
+// job number. If a verifier of the site has to check the submission, the digest is that of its submission.Verification,
+// with the prefix "jsv:", and after the verification a link UID.KEY.verified has the digest of the submission.
+// Links are created atomically, need no block of the disk, and are not kept in memory.
 type Submissions struct {
 	dir *os.File
 
@@ -41,6 +43,9 @@ type Submissions struct {
 const (
 	dirSubmissions = "submissions"
 	suffixBound    = ".job"
+	suffixVerified = ".verified"
+	// prefixUnverified begins the target of an entry that a verifier of the site has to check.
+	prefixUnverified = "jsv:"
 	// mostSubmissions is how many entries there may be, mostSubmissionsEach how many of them a user may have.
 	// The keys of all have to fit into an order of the front, see mostContent.
 	mostSubmissions, mostSubmissionsEach = 450_000, 250_000
@@ -68,8 +73,8 @@ func OpenSubmissions(spool *jobdir.Spool) (*Submissions, error) {
 		if st.Uid != uint32(os.Geteuid()) || st.Mode&0o077 != 0 {
 			return errors.New("the directory has another owner than this process, or is open to others")
 		}
-		return s.eachName(func(uid uint32, _ string, bound bool) error {
-			if !bound {
+		return s.eachName(func(uid uint32, _ string, further bool) error {
+			if !further {
 				s.count[uid]++
 				s.all++
 			}
@@ -90,9 +95,9 @@ func (s *Submissions) Close() { _ = s.dir.Close() }
 
 func (s *Submissions) fd() int { return int(s.dir.Fd()) }
 
-// eachName calls f for each entry, and for each link that binds one to a job, until it returns an
+// eachName calls f for each entry, and for each of its further links, until it returns an
 // error. It may miss names that are added or removed during the call.
-func (s *Submissions) eachName(f func(uid uint32, key string, bound bool) error) error {
+func (s *Submissions) eachName(f func(uid uint32, key string, further bool) error) error {
 	fd, err := unix.Openat(s.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return os.NewSyscallError("openat", err)
@@ -105,11 +110,12 @@ func (s *Submissions) eachName(f func(uid uint32, key string, bound bool) error)
 		for _, name := range names {
 			number, rest, _ := strings.Cut(name, ".")
 			key, bound := strings.CutSuffix(rest, suffixBound)
+			key, verified := strings.CutSuffix(key, suffixVerified)
 			uid, err := strconv.ParseUint(number, 10, 32)
 			if err != nil || !submission.ValidKey(key) {
 				continue
 			}
-			if err := f(uint32(uid), key, bound); err != nil {
+			if err := f(uint32(uid), key, bound || verified); err != nil {
 				return err
 			}
 		}
@@ -144,6 +150,56 @@ func (s *Submissions) Add(uid uint32, key, digest string) error {
 	}
 	if err := s.add(uid, entryName(uid, key), digest, 0); err != nil {
 		return err
+	}
+	return os.NewSyscallError("fsync", unix.Fsync(s.fd()))
+}
+
+// AddUnverified records a submission that a verifier of the site has to check, with the digest of its
+// submission.Verification. Until Verify, no job can be started from it.
+func (s *Submissions) AddUnverified(uid uint32, key, digest string) error {
+	if !submission.ValidKey(key) || !submission.ValidDigest(digest) {
+		return errClaim
+	}
+	if err := s.add(uid, entryName(uid, key), prefixUnverified+digest, 0); err != nil {
+		return err
+	}
+	return os.NewSyscallError("fsync", unix.Fsync(s.fd()))
+}
+
+// Unverified returns the digest that AddUnverified has recorded. The error is fs.ErrNotExist if there is none.
+func (s *Submissions) Unverified(uid uint32, key string) (string, error) {
+	name := entryName(uid, key)
+	target, err := s.read(name)
+	digest, ok := strings.CutPrefix(target, prefixUnverified)
+	if err == nil && !ok {
+		err = fmt.Errorf("the user has not submitted a job that jsv_url has to check: %w", fs.ErrNotExist)
+	}
+	return digest, err
+}
+
+// Verify records the digest of a submission as the verifier of the site has corrected it. A repetition replaces the
+// digest, unless a job was started from the submission.
+func (s *Submissions) Verify(uid uint32, key, digest string) error {
+	name := entryName(uid, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch is, err := s.read(name + suffixVerified); {
+	case err == nil && is == digest:
+		return nil
+	case err == nil && !s.gone(name+suffixBound):
+		return errors.New("a job was started from the submission")
+	case err == nil:
+		if err := unix.Unlinkat(s.fd(), name+suffixVerified, 0); err != nil {
+			return os.NewSyscallError("unlinkat", err)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if s.gone(name) { // forgotten during the verification
+		return fmt.Errorf("cannot note the verification: %w", fs.ErrNotExist)
+	}
+	if err := unix.Symlinkat(digest, s.fd(), name+suffixVerified); err != nil {
+		return fmt.Errorf("cannot note the verification: %w", os.NewSyscallError("symlinkat", err))
 	}
 	return os.NewSyscallError("fsync", unix.Fsync(s.fd()))
 }
@@ -226,9 +282,13 @@ func (s *Submissions) add(uid uint32, name, digest string, number int) error {
 }
 
 // Find returns the digest of a user's submission under a key. The error is fs.ErrNotExist if there
-// is none.
+// is none, or if a verifier of the site still has to check it.
 func (s *Submissions) Find(uid uint32, key string) (string, error) {
-	return s.read(entryName(uid, key))
+	digest, err := s.read(entryName(uid, key))
+	if err == nil && strings.HasPrefix(digest, prefixUnverified) {
+		return s.read(entryName(uid, key) + suffixVerified)
+	}
+	return digest, err
 }
 
 // errBound says that a submission already belongs to another job.
@@ -268,11 +328,11 @@ func (s *Submissions) Keep(keys []string, now time.Time) error {
 	}
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
-	return s.eachName(func(uid uint32, key string, bound bool) error {
+	return s.eachName(func(uid uint32, key string, further bool) error {
 		switch name := entryName(uid, key); {
-		case bound && s.gone(name):
-			return s.removeBound(name)
-		case !bound && !kept[key] && s.old(name, now):
+		case further && s.gone(name):
+			return s.removeFurther(name)
+		case !further && !kept[key] && s.old(name, now):
 			return s.remove(uid, name, now)
 		}
 		return nil
@@ -306,20 +366,24 @@ func (s *Submissions) remove(uid uint32, name string, now time.Time) error {
 	if s.count[uid]--; s.count[uid] <= 0 {
 		delete(s.count, uid)
 	}
-	_ = unix.Unlinkat(s.fd(), name+suffixBound, 0) // there is none before the job starts
+	for _, suffix := range []string{suffixBound, suffixVerified} {
+		_ = unix.Unlinkat(s.fd(), name+suffix, 0) // there may be none
+	}
 	return nil
 }
 
-// removeBound removes the link to a job of an entry that was removed just before the launcher
+// removeFurther removes the further links of an entry that was removed just before the launcher
 // ended.
-func (s *Submissions) removeBound(name string) error {
+func (s *Submissions) removeFurther(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.gone(name) {
 		return nil
 	}
-	if err := unix.Unlinkat(s.fd(), name+suffixBound, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-		return os.NewSyscallError("unlinkat", err)
+	for _, suffix := range []string{suffixBound, suffixVerified} {
+		if err := unix.Unlinkat(s.fd(), name+suffix, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return os.NewSyscallError("unlinkat", err)
+		}
 	}
 	return nil
 }
@@ -331,6 +395,7 @@ type Desk struct {
 	requests    []string
 	users       userdb.Database
 	minUID      int
+	verifies    bool // root's configuration has a jsv_url
 
 	mu        sync.Mutex
 	all       int             // connections
@@ -354,7 +419,7 @@ const (
 // counts.
 func OpenDesk(spool *jobdir.Spool, r *Rules, requests []string) (*Desk, error) {
 	d := &Desk{
-		submissions: r.Submissions, requests: requests, users: r.Users, minUID: r.MinUID,
+		submissions: r.Submissions, requests: requests, users: r.Users, minUID: r.MinUID, verifies: r.Site.verifies(),
 		each: map[uint32]int{}, known: map[uint32]bool{},
 	}
 	path := spool.Path() + "/" + claim.SocketName
@@ -539,6 +604,9 @@ func (d *Desk) note(uid uint32, q *claim.Claim) error {
 	if q.Of == nil {
 		if q.Job != 0 {
 			return errors.New("a new job has no number")
+		}
+		if d.verifies {
+			return d.submissions.AddUnverified(uid, q.Key, q.Verification)
 		}
 		return d.submissions.Add(uid, q.Key, q.Digest)
 	}

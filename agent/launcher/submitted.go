@@ -34,6 +34,9 @@ type Site struct {
 	Arch                         string
 }
 
+// verifies reports whether root's configuration has a verifier for all jobs (jsv_url of sge_conf(5)).
+func (s *Site) verifies() bool { return s.Config != nil && s.Config.JSVURL != "" }
+
 // submitted is the submission of the owner of a job, according to the front.
 type submitted struct {
 	Key        string                 `json:"key"`

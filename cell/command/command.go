@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -125,6 +126,8 @@ type Judge struct {
 	Copied      uint32 // the job that it is a copy of (qresub(1)), or 0
 	Parameters  []submit.Parameter
 	Environment []submit.Variable // of the job
+	// Verification is what the launcher verifies, where users confirm their submissions to it; otherwise nil.
+	Verification *submission.Verification
 }
 
 // Verdict is the answer of the site's verifier about a job.
@@ -132,6 +135,8 @@ type Verdict struct {
 	Number, Copied uint32 // as in Judge
 	Corrections    []submit.Correction
 	Err            error // why the job is refused
+	// Digest is the digest of the job with the corrections, where Judge has a Verification.
+	Digest string
 }
 
 // Edit is a text for the user's editor.

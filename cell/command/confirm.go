@@ -17,14 +17,15 @@ type Confirmation struct {
 	Key, Digest string // see package internal/submission
 }
 
-// Submission returns the job that a command line submits, as Run reads the line, and the digest of
-// the job under a key. If the line submits no job, the digest is empty, and Run reports the error.
-func Submission(in *Input, key string) string {
+// Submission reads a command line as Run does. It returns the digests of the job that the line submits under a key:
+// digest is that of its submission, and verification that of its submission.Verification. If the line submits no
+// job, the digests are empty, and Run reports the error.
+func Submission(in *Input, key string) (digest, verification string) {
 	x := &call{in: in, self: table(in.Name)}
 	var request *submit.Request
 	kind, ok := map[string]submit.Commands{"qsub": submit.Qsub, "qrsh": submit.Qrsh, "qlogin": submit.Qlogin}[in.Name]
 	if !ok {
-		return ""
+		return "", ""
 	}
 	s := in.submission(submitRequest)
 	var verifiers []string
@@ -34,12 +35,13 @@ func Submission(in *Input, key string) string {
 		err = x.correct(request, in.Corrections)
 	}
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	if kind != submit.Qsub {
 		request = x.wrapped(request)
 	}
-	return x.submits(request, in.Dir, submit.Origin(in.Environment)).Digest(key)
+	is := x.submits(request, in.Dir, submit.Origin(in.Environment))
+	return is.Digest(key), submission.VerificationOf(is, request).Digest(key)
 }
 
 // submits describes the job that the command submits.
@@ -55,11 +57,17 @@ func (x *call) confirmed(r *submit.Request) error {
 	if !x.in.Confirming {
 		return nil
 	}
-	c, by := x.in.Confirmation, x.caller()
-	if c == nil || !submission.ValidKey(c.Key) || x.submits(r, by.Origin.Directory, by.Origin.Environment).Digest(c.Key) != c.Digest {
-		return errors.New("job rejected: it is not the job that the command has told the launcher of; if the site has a jsv_url that changes jobs, remove it, and if the default options were just changed, submit the job again")
+	c := x.in.Confirmation
+	if c == nil || !submission.ValidKey(c.Key) || x.digest(r) != c.Digest {
+		return errors.New("job rejected: it is not the job that the command has told the launcher of; if the default options were just changed, submit the job again")
 	}
 	return nil
+}
+
+// digest returns the digest of a job under the key of the user's confirmation.
+func (x *call) digest(r *submit.Request) string {
+	by := x.caller()
+	return x.submits(r, by.Origin.Directory, by.Origin.Environment).Digest(x.in.Confirmation.Key)
 }
 
 // Amendment is a job that is changed or copied, and that the user has to confirm to the launcher again.
@@ -215,10 +223,12 @@ func (x *call) owns(j *cell.Job) bool {
 
 // Why jobs are not changed or copied.
 var (
-	errAmended  = errors.New("denied: it is not what the command has told the launcher of: the job has changed meanwhile, or the site has a jsv_url that changes jobs")
+	errAmended  = errors.New("denied: it is not what the command has told the launcher of: the job has changed meanwhile")
 	errEarlier  = errors.New("denied: an earlier job of the command is not what the command has told the launcher of")
 	errNotOwner = errors.New("denied: with --front-user only the owner of a job or root can change what the job runs, its environment, files or limits")
 	errNotOwn   = errors.New("denied: with --front-user only the owner of a job can copy it")
+	// errCopyVerified: the command cannot tell the launcher all parameters that the verifier would get.
+	errCopyVerified = errors.New("denied: with --front-user jobs cannot be copied while the site has a jsv_url: submit the job again with qsub")
 )
 
 // altering looks for jobs that qalter changes so that the user has to confirm them, and changes nothing.

@@ -42,6 +42,10 @@ func (x *call) qresub() {
 	}
 	by := x.caller()
 	if x.in.Confirming {
+		if x.judging() {
+			x.fail(exitStdin, "%s", errCopyVerified)
+			return
+		}
 		if !x.copiedOnce(jobs) || x.in.Amended == nil && x.copies(jobs) {
 			return
 		}

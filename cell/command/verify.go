@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -50,10 +51,12 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 		x.result.Confirm = true
 		return nil, nil
 	}
-	if !x.judging() {
+	if x.in.Verdicts == nil {
 		if err := x.confirmed(r); err != nil {
 			return nil, err
 		}
+	}
+	if !x.judging() {
 		return x.cell.Submit(x.now, x.caller(), r)
 	}
 	if x.in.Verdicts == nil {
@@ -69,8 +72,8 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 	if v.Err == nil {
 		v.Err = x.correct(r, v.Corrections)
 	}
-	if v.Err == nil {
-		v.Err = x.confirmed(r)
+	if v.Err == nil && x.in.Confirming && x.digest(r) != v.Digest {
+		v.Err = errors.New("job rejected: the launcher has applied the changes of the jsv_url in another way")
 	}
 	if v.Err != nil {
 		return nil, v.Err
@@ -83,8 +86,13 @@ func (x *call) judging() bool { return x.in.Judging && x.cell.Cluster().Global()
 
 // requestVerification asks the caller to have the site's verifier check a job.
 func (x *call) requestVerification(number, copied uint32, r *submit.Request) {
-	x.result.Judge = append(x.result.Judge, Judge{
+	j := Judge{
 		Number: number, Copied: copied, Environment: r.Env,
 		Parameters: r.Parameters(submit.Submitter{Context: "server", Command: "qmaster", User: x.in.By.User, Group: x.in.By.Group, Host: x.hostName(), Job: number}),
-	})
+	}
+	if x.in.Confirming {
+		by := x.caller()
+		j.Verification = submission.VerificationOf(x.submits(r, by.Origin.Directory, by.Origin.Environment), r)
+	}
+	x.result.Judge = append(x.result.Judge, j)
 }

@@ -27,10 +27,13 @@ import (
 	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/standalone/verifier"
+	"github.com/execd-project/execd/submit"
 )
 
 func main() {
@@ -206,6 +209,14 @@ func (o *options) serve() (int, error) {
 		},
 	}
 	defer server.GPUs.Close()
+	if url := o.config.JSVURL; url != "" {
+		jsv := verifier.NewServer(func(level, text string) { say("the verifier of jobs says: " + printable.Cut(level+" "+text, 1000)) })
+		defer jsv.Close()
+		patience := time.Duration(o.config.QmasterParams.JSVTimeout) * time.Second
+		server.Verify = func(ctx context.Context, parameters []submit.Parameter, environment []submit.Variable) ([]submit.Correction, error) {
+			return jsv.Verify(ctx, url, patience, parameters, environment)
+		}
+	}
 	server.OpenGroups = func(gpus bool) (*launch.Groups, error) {
 		groups, err := launch.OpenGroupsFor(spool, o.config, gpus)
 		if err == nil && groups != nil && groups.Warning != "" {

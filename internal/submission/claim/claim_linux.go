@@ -45,6 +45,9 @@ type Claim struct {
 	Version int    `json:"version"`
 	Key     string `json:"key"`
 	Digest  string `json:"digest"`
+	// Verification is the digest of what a verifier of the site gets (submission.Verification). Without it the
+	// launcher refuses a new submission if root's configuration has a jsv_url.
+	Verification string `json:"verification,omitempty"`
 	// Of is the submission that a command has changed or copied, as the front has shown it to the command; nil for a
 	// new one. The launcher refuses the claim if the owner has submitted something else.
 	Of *Source `json:"of,omitempty"`

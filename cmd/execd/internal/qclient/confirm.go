@@ -124,9 +124,9 @@ func confirmOnce(ctx context.Context, q *api.CommandRequest, in *command.Input, 
 		}
 	}
 	key := rand.Text()
-	digest := command.Submission(&typed, key)
+	digest, verification := command.Submission(&typed, key)
 	if digest != "" { // else the daemon says what is wrong
-		if err := launcher.Claim(&claim.Claim{Key: key, Digest: digest}); err != nil {
+		if err := launcher.Claim(&claim.Claim{Key: key, Digest: digest, Verification: verification}); err != nil {
 			return err
 		}
 	}
