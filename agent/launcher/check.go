@@ -230,29 +230,32 @@ func checkBatch(d *job.Description) error {
 // checkOurs refuses values that the launcher chooses itself, and values for other kinds of jobs.
 func checkOurs(p *launch.Plan) error {
 	d := p.Description
-	for what, there := range map[string]bool{
-		"a part of a parallel job":        p.Slave,
-		"a job in the foreground":         p.Foreground || p.Aside,
-		"a terminal of another kind":      d.Interactive != nil || d.Relayed,
-		"the environment of the launcher": d.InheritEnv,
-		"an admin user":                   d.AdminUser != "",
-		"users of procedures":             len(p.Users) > 0,
-		"devices":                         len(p.Devices)+len(p.Deny) > 0,
-		"variables of GPUs":               len(p.FilteredEnv)+len(p.UnfilteredEnv) > 0,
-		"an additional group id":          d.AddGroupID != 0,
-		"cores that were chosen":          d.Binding != "" || d.BindingCPUs != "" || p.GrantedBinding != nil,
-		"a stream of the launcher":        d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit,
-		"its own /tmp (private_tmp)":      d.PrivateTmp || d.PrivateTmpShare != "",
-		"a nice value below 0":            d.Nice < 0,
-		"a number of processes below 0":   p.Processes < 0,
-		"a number of slots below 1":       d.HostSlots < 1 || d.PE != nil && d.PE.Slots < 1,
-		"no start mode of shells":         !d.Command.StartMode.Valid(),
-		"a record that is too long":       len(p.Record) > mostRecord,
-		"a record that is not one line":   p.Record != nil && !jobdir.IsRecord(p.Record),
-		"too many lines of pe_hostfile":   len(p.Hosts) > 1<<16,
+	for _, c := range []struct {
+		what  string
+		there bool
+	}{
+		{"a part of a parallel job", p.Slave},
+		{"a job in the foreground", p.Foreground || p.Aside},
+		{"a terminal of another kind", d.Interactive != nil || d.Relayed},
+		{"the environment of the launcher", d.InheritEnv},
+		{"an admin user", d.AdminUser != ""},
+		{"users of procedures", len(p.Users) > 0},
+		{"devices", len(p.Devices)+len(p.Deny) > 0},
+		{"variables of GPUs", len(p.FilteredEnv)+len(p.UnfilteredEnv) > 0},
+		{"an additional group id", d.AddGroupID != 0},
+		{"cores that were chosen", d.Binding != "" || d.BindingCPUs != "" || p.GrantedBinding != nil},
+		{"a stream of the launcher", d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit},
+		{"its own /tmp (private_tmp)", d.PrivateTmp || d.PrivateTmpShare != ""},
+		{"a nice value below 0", d.Nice < 0},
+		{"a number of processes below 0", p.Processes < 0},
+		{"a number of slots below 1", d.HostSlots < 1 || d.PE != nil && d.PE.Slots < 1},
+		{"no start mode of shells", !d.Command.StartMode.Valid()},
+		{"a record that is too long", len(p.Record) > mostRecord},
+		{"a record that is not one line", p.Record != nil && !jobdir.IsRecord(p.Record)},
+		{"too many lines of pe_hostfile", len(p.Hosts) > 1<<16},
 	} {
-		if there {
-			return fmt.Errorf("the plan has %s, which the front may not ask for", what)
+		if c.there {
+			return fmt.Errorf("the plan has %s, which the front may not ask for", c.what)
 		}
 	}
 	return nil

@@ -23,13 +23,13 @@ func (s *Server) verify(ctx context.Context, b *verifyBody) (*verifyAnswer, erro
 	}
 	by.Host = s.Rules.Site.Host
 	v := b.Verification
-	changes, err := s.Verify(ctx, v.For(*by), v.Submission.Request(nil).Env)
+	changes, why := s.Verify(ctx, v.For(*by), v.Submission.Request(nil).Env)
 	var next *submission.Submission
-	if err == nil {
-		next, err = v.Submission.Correct(changes)
+	if why == nil {
+		next, why = v.Submission.Correct(changes)
 	}
-	if err != nil {
-		return &verifyAnswer{Rejected: err.Error()}, nil
+	if why != nil {
+		return &verifyAnswer{Rejected: why.Error()}, nil
 	}
 	a := &verifyAnswer{Digest: next.Digest(b.Key)}
 	for _, c := range changes {

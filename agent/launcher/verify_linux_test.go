@@ -128,17 +128,25 @@ func TestForgedVerifications(t *testing.T) {
 		forge func(b *verifyBody)
 		want  string
 	}{
-		"another command":                {func(b *verifyBody) { b.Verification.Submission.Command = "other" }, "not those of the submission"},
-		"another argument":               {func(b *verifyBody) { b.Verification.Submission.Args[0] = "x" }, "not those of the submission"},
-		"another script":                 {func(b *verifyBody) { b.Verification.Submission.Script = submission.ScriptSum(nil) }, "another job"},
-		"another variable":               {func(b *verifyBody) { b.Verification.Submission.Env = []submission.Pair{{"A", "2"}} }, "another job"},
-		"another queue":                  {func(b *verifyBody) { b.Verification.Parameters = append(b.Verification.Parameters, submission.Pair{"q_hard", "x"}) }, "another job"},
-		"another address":                {func(b *verifyBody) { setParameter(b, "M", "x") }, "another job"},
-		"another limit":                  {func(b *verifyBody) { setParameter(b, "l_hard", "h_rt=200") }, "limits"},
-		"limits that cannot be read":     {func(b *verifyBody) { setParameter(b, "l_hard", "=,=") }, "limits"},
-		"a user":                         {func(b *verifyBody) { b.Verification.Parameters = append(b.Verification.Parameters, submission.Pair{"USER", "root"}) }, "not those of the submission"},
-		"a line feed":                    {func(b *verifyBody) { b.Verification.Parameters = append(b.Verification.Parameters, submission.Pair{"q\nUSER", "root"}) }, "character"},
-		"a parameter twice":              {func(b *verifyBody) { b.Verification.Parameters = append(b.Verification.Parameters, submission.Pair{"M", "x"}) }, "twice"},
+		"another command":  {func(b *verifyBody) { b.Verification.Submission.Command = "other" }, "not those of the submission"},
+		"another argument": {func(b *verifyBody) { b.Verification.Submission.Args[0] = "x" }, "not those of the submission"},
+		"another script":   {func(b *verifyBody) { b.Verification.Submission.Script = submission.ScriptSum(nil) }, "another job"},
+		"another variable": {func(b *verifyBody) { b.Verification.Submission.Env = []submission.Pair{{"A", "2"}} }, "another job"},
+		"another queue": {func(b *verifyBody) {
+			b.Verification.Parameters = append(b.Verification.Parameters, submission.Pair{"q_hard", "x"})
+		}, "another job"},
+		"another address":            {func(b *verifyBody) { setParameter(b, "M", "x") }, "another job"},
+		"another limit":              {func(b *verifyBody) { setParameter(b, "l_hard", "h_rt=200") }, "limits"},
+		"limits that cannot be read": {func(b *verifyBody) { setParameter(b, "l_hard", "=,=") }, "limits"},
+		"a user": {func(b *verifyBody) {
+			b.Verification.Parameters = append(b.Verification.Parameters, submission.Pair{"USER", "root"})
+		}, "not those of the submission"},
+		"a line feed": {func(b *verifyBody) {
+			b.Verification.Parameters = append(b.Verification.Parameters, submission.Pair{"q\nUSER", "root"})
+		}, "character"},
+		"a parameter twice": {func(b *verifyBody) {
+			b.Verification.Parameters = append(b.Verification.Parameters, submission.Pair{"M", "x"})
+		}, "twice"},
 		"no parameters":                  {func(b *verifyBody) { b.Verification.Parameters = nil }, "not those of the submission"},
 		"no submission":                  {func(b *verifyBody) { b.Verification.Submission = nil }, "no submission"},
 		"nothing":                        {func(b *verifyBody) { b.Verification = nil }, "no submission"},
