@@ -22,23 +22,32 @@ func (s *Server) verify(ctx context.Context, b *verifyBody) (*verifyAnswer, erro
 		return nil, &refusal{errors.New("root's configuration has no jsv_url")}
 	}
 	by.Host = s.Rules.Site.Host
-	v := b.Verification
-	changes, why := s.Verify(ctx, v.For(*by), v.Submission.Request(nil).Env)
-	var next *submission.Submission
-	if why == nil {
-		next, why = v.Submission.Correct(changes)
-	}
-	if why != nil {
-		return &verifyAnswer{Rejected: why.Error()}, nil
-	}
-	a := &verifyAnswer{Digest: next.Digest(b.Key)}
-	for _, c := range changes {
-		a.Corrections = append(a.Corrections, correction{submission.Text(c.Name), submission.Text(c.Value), c.Variable, c.Remove})
+	a := s.judge(ctx, b, by)
+	if a.Rejected != "" {
+		return a, nil
 	}
 	if err := s.Rules.Submissions.Verify(b.UID, b.Key, a.Digest); err != nil {
 		return nil, &failure{err}
 	}
 	return a, nil
+}
+
+// judge has the verifier check a submission.
+func (s *Server) judge(ctx context.Context, b *verifyBody, by *submit.Submitter) *verifyAnswer {
+	v := b.Verification
+	changes, err := s.Verify(ctx, v.For(*by), v.Submission.Request(nil).Env)
+	if err != nil {
+		return &verifyAnswer{Rejected: err.Error()}
+	}
+	next, err := v.Submission.Correct(changes)
+	if err != nil {
+		return &verifyAnswer{Rejected: err.Error()}
+	}
+	a := &verifyAnswer{Digest: next.Digest(b.Key)}
+	for _, c := range changes {
+		a.Corrections = append(a.Corrections, correction{submission.Text(c.Name), submission.Text(c.Value), c.Variable, c.Remove})
+	}
+	return a
 }
 
 // checkVerify refuses a verification that the user has not asked for, and returns the user.
