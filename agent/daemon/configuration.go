@@ -41,6 +41,7 @@ type configuration struct {
 	// builtin is the configuration if there are no files at all; nil means base.
 	builtin *qconf.Cluster
 	host    string // this host
+	root    bool   // jobs are started with the rights of root
 	// found is the resource map that the host has found on itself; nil for none.
 	found func() qconf.FoundMap
 

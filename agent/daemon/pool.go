@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +29,7 @@ func (c *configuration) buildIn() (err error) {
 	if err != nil {
 		return err
 	}
-	c.builtin, err = scratch.WithPrivateTmp(c.host, os.Geteuid() == 0)
+	c.builtin, err = scratch.WithPrivateTmp(c.host, c.root)
 	return err
 }
 

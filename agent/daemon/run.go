@@ -219,7 +219,7 @@ func (d *daemon) open() (err error) {
 	if d.manager, err = servicemanager.New(clock.System()); err != nil {
 		d.log.Warn("service manager", "error", err)
 	}
-	d.configuration = &configuration{dir: d.conf, spool: d.place(), host: d.host}
+	d.configuration = &configuration{dir: d.conf, spool: d.place(), host: d.host, root: os.Geteuid() == 0 || d.isFront()}
 	if d.Master != nil {
 		if err := d.configuration.buildIn(); err != nil {
 			return err

@@ -109,6 +109,10 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 	}
 	d.MinUID, d.MinGID, p.GroupIDs = r.MinUID, r.MinGID, r.GroupIDs
 	p.Users = launch.ProcedureUsers(d, r.Users.User)
+	d.PrivateTmpShare = ""
+	if c := r.Site.Config; d.PrivateTmp && c != nil {
+		d.PrivateTmpShare = strings.Join(c.ExecdParams.PrivateTmpShare, ":")
+	}
 	if err := jobdir.Check(d); err != nil {
 		return err
 	}
@@ -127,7 +131,8 @@ func (r *Rules) checkWritten(d *job.Description) error {
 		return err
 	}
 	if read.ID.Job != d.ID.Job || read.Owner != d.Owner || read.MinUID != d.MinUID || read.MinGID != d.MinGID ||
-		(read.Terminal == nil) != (d.Terminal == nil) || read.AdminUser != "" || read.InheritEnv || read.Command.File != d.Command.File || read.Tmpdir != d.Tmpdir {
+		(read.Terminal == nil) != (d.Terminal == nil) || read.AdminUser != "" || read.InheritEnv || read.PrivateTmp != d.PrivateTmp || read.PrivateTmpShare != d.PrivateTmpShare ||
+		read.Command.File != d.Command.File || read.Tmpdir != d.Tmpdir {
 		return errors.New("the description is another one when it is read again")
 	}
 	return r.checkProcedures(read)
@@ -245,7 +250,6 @@ func checkOurs(p *launch.Plan) error {
 		{"an additional group id", d.AddGroupID != 0},
 		{"cores that were chosen", d.Binding != "" || d.BindingCPUs != "" || p.GrantedBinding != nil},
 		{"a stream of the launcher", d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit},
-		{"its own /tmp (private_tmp)", d.PrivateTmp || d.PrivateTmpShare != ""},
 		{"a nice value below 0", d.Nice < 0},
 		{"a number of processes below 0", p.Processes < 0},
 		{"a number of slots below 1", d.HostSlots < 1 || d.PE != nil && d.PE.Slots < 1},

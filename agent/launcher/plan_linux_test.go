@@ -28,6 +28,8 @@ var harmless = map[string]string{
 	"Description.AddGroupKill":       replaced,
 	"Description.SkipGroupLimit":     replaced,
 	"Description.Trusted":            replaced,
+	"Description.PrivateTmp":         "the front may give a job private files; TestForgedSubmissions sees to it that it cannot take them",
+	"Description.PrivateTmpShare":    replaced,
 	"Description.UserProcesses":      replaced,
 	"GroupIDs":                       replaced,
 	"Processes":                      replaced,

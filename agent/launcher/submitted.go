@@ -220,6 +220,10 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 		}
 		d.PE.StdoutPath, d.PE.StderrPath = want.PE.StdoutPath, want.PE.StderrPath
 	}
+	// The front may give a job private files, but not take them from it.
+	if !d.PrivateTmp && (s.PrivateTmp || r.Site.Config.ExecdParams.PrivateTmp.For(d.Queue)) {
+		return fmt.Errorf("job %d lacks the private files (private_tmp) that user %s has requested, or that root's configuration has for queue %s", d.ID.Job, d.Owner, d.Queue)
+	}
 	// Whether a job is marked, and can be found again, is root's decision.
 	d.AddGroupKill, d.SkipGroupLimit = want.AddGroupKill, want.SkipGroupLimit
 	d.ScriptTimeout = want.ScriptTimeout

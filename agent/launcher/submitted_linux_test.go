@@ -26,8 +26,9 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// newStrictWorld returns a world whose launcher starts only what users have submitted.
-func newStrictWorld(t *testing.T) (*world, *Server) {
+// newStrictWorld returns a world whose launcher starts only what users have submitted. configure changes the launcher
+// before it serves.
+func newStrictWorld(t *testing.T, configure ...func(*Server)) (*world, *Server) {
 	t.Helper()
 	w, s := makeWorld(t)
 	var err error
@@ -38,6 +39,9 @@ func newStrictWorld(t *testing.T) (*world, *Server) {
 	s.Rules.Site = Site{
 		Host: "host", Config: s.Config, Shells: []string{"/bin/sh"}, Commands: []string{"/site/prolog $job_id"},
 		BinaryPath: "/usr/sbin", Arch: job.Arch(runtime.GOARCH),
+	}
+	for _, f := range configure {
+		f(s)
 	}
 	w.serve(s)
 	return w, s
@@ -165,7 +169,51 @@ func TestForgedSubmissions(t *testing.T) {
 		c.forge(o)
 		w.refusedWith(name, w.prepare(o), c.want)
 	}
+	for _, private := range []func(*order){
+		func(o *order) { o.plan.Description.PrivateTmp = false },
+		func(o *order) { o.plan.Description.PrivateTmp, o.claim.PrivateTmp = false, false },
+	} {
+		n++
+		o := w.order(s, fmt.Sprintf("key%d", n), job.ID{Job: 7}, "-l", "private_tmp")
+		private(o)
+		want := "lacks the private files"
+		if !o.claim.PrivateTmp {
+			want = "something else"
+		}
+		w.refusedWith("no private files", w.prepare(o), want)
+	}
 	w.nothingIsHere()
+}
+
+// TestPrivateFiles: a job gets the private files that its owner has requested, with what root's configuration shares.
+func TestPrivateFiles(t *testing.T) {
+	w, s := newStrictWorld(t)
+	always, of := newStrictWorld(t, func(s *Server) { s.Config.ExecdParams.PrivateTmp.Default = true })
+	always.refusedWith("no private files of the queue", always.prepare(always.order(of, "key", job.ID{Job: 7})), "lacks the private files")
+	id := job.ID{Job: 7}
+	o := w.order(s, "key", id, "-l", "private_tmp")
+	o.plan.Description.PrivateTmp, o.plan.Description.PrivateTmpShare = true, "/tmp/all"
+	if err := w.prepare(o); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := w.spool.Open(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if text, err := dir.ReadFile(jobdir.FileConfig); err != nil || !strings.Contains(string(text), "private_tmp_share="+qconf.DefaultPrivateTmpShare+"\n") {
+		t.Errorf("%v: the description is\n%s", err, text)
+	}
+	private, err := dir.PrivateTmp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ask(kindRemove, &removeBody{ID: id}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(private.Path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left (%v)", private.Path, err)
+	}
 }
 
 // session submits an interactive job as a user, with a command or without one, and returns the

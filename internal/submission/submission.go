@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
 
@@ -82,6 +83,8 @@ type Submission struct {
 	Env        []Pair        `json:"env,omitempty"` // variables, in their order
 	Array      *submit.Array `json:"array,omitempty"`
 	Limits     []Limit       `json:"limits,omitempty"`
+	// PrivateTmp says that the job has a hard request for private_tmp, under this name: see docs/private-files.md.
+	PrivateTmp bool `json:"private_tmp,omitempty"`
 	// Interactive says that the user attaches to the job: without it the input of the job is a file.
 	Interactive bool `json:"interactive,omitempty"`
 	// Directory is the directory of the command, and Origin holds the values of the job's SGE_O_
@@ -108,7 +111,19 @@ func Of(r *submit.Request, dir string, origin []string) *Submission {
 	for _, l := range r.LimitRequests() {
 		s.Limits = append(s.Limits, Limit{int(l.Resource), l.Hard, l.Value})
 	}
+	s.PrivateTmp = privateTmp(r)
 	return s
+}
+
+// privateTmp reports whether a job has a hard request for private files.
+func privateTmp(r *submit.Request) bool {
+	var hard []qconf.Setting
+	for _, q := range r.Resources {
+		if !q.Soft {
+			hard = append(hard, qconf.Setting{Name: q.Name, Value: q.Value})
+		}
+	}
+	return (*qconf.Complexes)(nil).RequestsPrivateTmp(hard)
 }
 
 // OfInteractive describes a request of qrsh or qlogin, as Of does for qsub. A request without a
@@ -149,7 +164,7 @@ func (s *Submission) Alter(a *submit.Alteration) {
 		case "-l":
 			hard := func(r submit.ResourceRequest) bool { return !r.Soft }
 			if list := a.Request.Resources; len(list) == 0 || slices.ContainsFunc(list, hard) {
-				s.Limits = is.Limits
+				s.Limits, s.PrivateTmp = is.Limits, is.PrivateTmp
 			}
 		}
 	}

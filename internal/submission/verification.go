@@ -72,20 +72,12 @@ func (v *Verification) Check() error {
 	if !slices.Equal(is, want) {
 		return errors.New("the parameters are not those of the submission")
 	}
-	limits, err := limitsOf(hard)
-	if err != nil || !slices.Equal(limits, v.Submission.Limits) {
+	requested := &submit.Request{}
+	_, err := requested.Correct([]submit.Correction{{Parameter: submit.Parameter{Name: "l_hard", Value: hard}}})
+	if of := Of(requested, "", nil); err != nil || !slices.Equal(of.Limits, v.Submission.Limits) || of.PrivateTmp != v.Submission.PrivateTmp {
 		return fmt.Errorf("the limits %.200q are not those of the submission", hard)
 	}
 	return nil
-}
-
-// limitsOf returns the limits in the parameter l_hard.
-func limitsOf(hard string) (list []Limit, err error) {
-	r := &submit.Request{}
-	if _, err := r.Correct([]submit.Correction{{Parameter: submit.Parameter{Name: "l_hard", Value: hard}}}); err != nil {
-		return nil, err
-	}
-	return Of(r, "", nil).Limits, nil
 }
 
 // ofSubmission reports whether a parameter follows from a Submission, or describes the submitter.
@@ -131,7 +123,7 @@ func (s *Submission) Correct(changes []submit.Correction) (*Submission, error) {
 	next := Of(r, string(s.Directory), s.Environment())
 	next.Script, next.Interactive = s.Script, s.Interactive
 	if !limits {
-		next.Limits = s.Limits
+		next.Limits, next.PrivateTmp = s.Limits, s.PrivateTmp
 	}
 	return next, nil
 }

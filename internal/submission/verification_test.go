@@ -25,7 +25,7 @@ var lines = [][]string{
 	nil,
 	{"-N", "n", "-A", "a", "-cwd", "-o", "/out", "-e", "/err", "-i", "/in", "-j", "y", "-S", "/bin/sh", "-v", "A=1,B=\xff"},
 	{"-t", "1-10:3", "-l", "h_rt=1:00:00,h_vmem=2G,s_cpu=60,arch=lx*", "-soft", "-l", "h_rt=10,mem_free=1G", "-q", "all.q"},
-	{"-shell", "n", "-M", "alice@host", "-m", "be", "-hold_jid", "1,2", "-p", "-5", "-R", "y", "-pe", "smp", "2-4"},
+	{"-shell", "n", "-M", "alice@host", "-m", "be", "-hold_jid", "1,2", "-p", "-5", "-R", "y", "-pe", "smp", "2-4", "-l", "private_tmp"},
 }
 
 // TestVerificationIsOfItsSubmission checks that a verifier gets all parameters of a job, and that none of them can differ
@@ -66,7 +66,7 @@ func TestCorrect(t *testing.T) {
 	for _, args := range lines {
 		for _, changes := range []string{
 			"", "N=by_jsv", "A=other cwd=/tmp", "o=/a,h:/b", "o=", "e=/x j=n", "S=/bin/bash", "shell=n", "CMDARG0=x", "CMDARGS=3 CMDARG2=last",
-			"l_hard=h_rt=30,h_vmem=1G", "l_hard=", "l_soft=h_rt=5", "t_min=1 t_max=4", "t_step=2 t_max=8 t_min=2", "q_hard=other.q pe_name=mpi pe_min=1 pe_max=2",
+			"l_hard=h_rt=30,h_vmem=1G", "l_hard=", "l_hard=private_tmp=TRUE", "l_soft=h_rt=5", "t_min=1 t_max=4", "t_step=2 t_max=8 t_min=2", "q_hard=other.q pe_name=mpi pe_min=1 pe_max=2",
 			"ENV:X=1", "ENV:PATH", "p=-7 M=bob", "nosuch=1",
 		} {
 			r := parsed(t, args...)

@@ -14,7 +14,19 @@ import (
 func TestPrivateTmpOfAJob(t *testing.T) {
 	t.Parallel()
 	testenv.Require(t, testenv.Root)
-	m := newMachine(t, 2)
+	privateTmpOfAJob(t, newMachine(t, 2))
+}
+
+// TestFrontPrivateTmp: the same with two processes.
+func TestFrontPrivateTmp(t *testing.T) {
+	t.Parallel()
+	m := newFront(t, 2)
+	privateTmpOfAJob(t, m)
+	m.refusedNothing()
+}
+
+func privateTmpOfAJob(t *testing.T, m *machine) {
+	t.Helper()
 	m.builtin = true
 	u := someUsers(t, 1)[0]
 	m.start()
