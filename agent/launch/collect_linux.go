@@ -1,12 +1,12 @@
 package launch
 
 import (
-	"os"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -110,12 +110,17 @@ func addUnfinished(o *job.Outcome, dir *jobdir.Dir) {
 
 func classify(o *job.Outcome, d *job.Description) {
 	c := d.Command
-	_, err := os.Stat(c.File)
 	f := job.ClassOf(o.Failed, job.ShellRequest{
 		OwnShell: c.OwnShell, Binary: c.Binary, NoShell: c.NoShell, StartMode: c.StartMode,
-		FileMissing: c.Binary && (err != nil || !strings.HasPrefix(c.File, "/")),
+		FileMissing: c.Binary && (!strings.HasPrefix(c.File, "/") || o.Failed == job.FailedInJobChild && missing(d, c.File)),
 	})
 	o.Class, o.Effect = f.Class, f.Effect
+}
+
+// missing reports whether there is nothing at a path that the owner of a job chose.
+func missing(d *job.Description, path string) bool {
+	owner, err := userdb.System().User(d.Owner)
+	return err == nil && jobdir.MissingFor(int(owner.UID), int(owner.GID), path)
 }
 
 // reason returns a sentence about the failure of a job, or "" for a successful one.

@@ -58,7 +58,7 @@ func unfound(d *job.Description) string {
 	case strings.HasSuffix(name, "\r"):
 		return fmt.Sprintf("the script has lines that end with CR LF, as on Windows, so that its interpreter is %q: run dos2unix on the script", name)
 	}
-	if _, err := os.Stat(name); err != nil {
+	if missing(d, name) {
 		return fmt.Sprintf("its interpreter %s does not exist", name)
 	}
 	return ""
