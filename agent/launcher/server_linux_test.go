@@ -230,6 +230,7 @@ func TestForgedOrders(t *testing.T) {
 		"a script that is another file":        {func(p *launch.Plan) { p.Description.Command.File = "/etc/shadow" }, "is not at"},
 		"a script in the place of another one": {func(p *launch.Plan) { p.Description.Command.File += "/../8" }, "is not at"},
 		"a TMPDIR in /etc":                     {func(p *launch.Plan) { tmpdir(p, "/etc") }, "is no directory like /tmp"},
+		"a TMPDIR in no directory":             {func(p *launch.Plan) { tmpdir(p, "/root/nosuch") }, "/root/nosuch, is no directory like /tmp, where"},
 		"a TMPDIR behind a link":               {func(p *launch.Plan) { tmpdir(p, link) }, "is no directory like /tmp"},
 		"a TMPDIR behind ..":                   {func(p *launch.Plan) { tmpdir(p, w.tmp+"/../../../etc") }, "shortest form"},
 		"a TMPDIR with another name":           {func(p *launch.Plan) { p.Description.Tmpdir = "/etc/cron.d" }, "expected"},
