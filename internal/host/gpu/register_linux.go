@@ -51,8 +51,9 @@ const (
 	maxID       = 4095
 )
 
-// lockFile is the path of the lock, below the root.
-const lockFile = "run/execd/gpus.lock"
+// lockFile is the path of the lock, below the root. It is not in /run/execd, which belongs to the front of a daemon of
+// two processes: the front could hold the lock, or replace it.
+const lockFile = "run/execd-gpus.lock"
 
 // OpenRegister finds the GPUs below a root (see Detect) and gives them their numbers, from the file
 // if it exists. Errors are among the problems of the inventory.
