@@ -36,9 +36,9 @@ func (a *Agent) DrainFor(source, reason string) error {
 	}
 	a.noteService()
 	if reason == "" {
-		a.log.Info("takes jobs again", "source", source)
+		a.log.Info("the host takes jobs again", "source", source)
 	} else {
-		a.log.Warn("takes no jobs", "source", source, "reason", reason)
+		a.log.Warn("the host takes no jobs", "source", source, "reason", reason)
 	}
 	return nil
 }

@@ -79,14 +79,14 @@ func (t *troubles) note(what string, err error) {
 	defer t.mu.Unlock()
 	if err == nil {
 		if _, ok := t.texts[what]; ok {
-			t.log.Info("works again", "what", what)
+			t.log.Info("something works again", "what", what)
 			delete(t.texts, what)
 		}
 		return
 	}
 	text := what + ": " + err.Error()
 	if t.texts[what] != text {
-		t.log.Error("trouble", "what", what, "error", err)
+		t.log.Error("something does not work", "what", what, "error", err)
 	}
 	t.set(what, text)
 }

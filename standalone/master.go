@@ -97,7 +97,7 @@ func New(h *daemon.Host, c clock.Clock) (*Master, error) {
 	}
 	m.makeCellDir()
 	m.scripts = newKept(h.Spool)
-	m.store.Report(func(err error) { m.log.Warn("the store", "error", err) })
+	m.store.Report(func(err error) { m.log.Warn("the store reports an error", "error", err) })
 	m.seen = newAnswers(m.read)
 	if err := m.open(); err != nil {
 		return nil, errors.Join(err, m.store.Close())

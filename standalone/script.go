@@ -157,7 +157,7 @@ func (m *Master) moveScripts(cluster *qconf.Cluster) error {
 			return m.restore(cluster)
 		}
 		if err := m.scripts.committed(translate(changes)); err != nil {
-			m.log.Warn("scripts", "error", err)
+			m.log.Warn("cannot remove unused scripts", "error", err)
 		}
 		all += n
 	}

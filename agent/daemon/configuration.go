@@ -385,7 +385,7 @@ func (c *configuration) watch(ctx context.Context, log hclog.Logger, changed fun
 			}
 			timer.Reset(quiet)
 		case err := <-w.Errors:
-			log.Warn("watching the configuration", "error", err)
+			log.Warn("changes of the configuration may be missed: send SIGHUP after a change", "error", err)
 			timer.Reset(quiet)
 		case <-timer.C:
 			changed()

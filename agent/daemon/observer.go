@@ -165,7 +165,7 @@ func (d *daemon) serveMetrics(ctx context.Context) error {
 	}
 	d.beside.Go(func() {
 		if err := d.observer.metrics.Serve(ctx, l); err != nil {
-			d.log.Error("metrics", "error", err)
+			d.log.Error("metrics are not served any more", "error", err)
 		}
 	})
 	return nil

@@ -217,7 +217,7 @@ func (d *daemon) open() (err error) {
 		return err
 	}
 	if d.manager, err = servicemanager.New(clock.System()); err != nil {
-		d.log.Warn("service manager", "error", err)
+		d.log.Warn("the service manager is not told about this daemon", "error", err)
 	}
 	d.configuration = &configuration{dir: d.conf, spool: d.place(), host: d.host, root: os.Geteuid() == 0 || d.isFront()}
 	if d.Master != nil {
@@ -275,7 +275,7 @@ func (d *daemon) open() (err error) {
 // useLog directs the log to the destination that the configuration names.
 func (d *daemon) useLog(cluster *qconf.Cluster) {
 	if err := d.sink.use(cluster.Config(d.host).ExecdParams.UseSyslog); err != nil {
-		d.log.Error("log", "error", err)
+		d.log.Error("the log does not go where the configuration says", "error", err)
 	}
 }
 
@@ -369,7 +369,7 @@ func (d *daemon) serving() serve.Options {
 			return d.configuration.install(files, d.useForCall(ctx))
 		},
 		Audit:  d.audit,
-		Notify: func(err error) { d.logOf("api").Warn("interface", "error", err) },
+		Notify: func(err error) { d.logOf("api").Warn("the API reports an error", "error", err) },
 	}
 	if d.master != nil {
 		o.Methods, o.OwnMaster = d.master.Methods(), true
@@ -411,7 +411,7 @@ func (d *daemon) close() {
 	}
 	if d.master != nil {
 		if err := d.master.Close(); err != nil {
-			d.log.Error("master", "error", err)
+			d.log.Error("cannot close the state of the cell", "error", err)
 		}
 	}
 	d.topology.Close()
@@ -419,10 +419,10 @@ func (d *daemon) close() {
 		d.gpus.Close()
 	}
 	if err := d.books.close(); err != nil {
-		d.log.Error("accounting", "error", err)
+		d.log.Error("cannot close the accounting file", "error", err)
 	}
 	if err := d.audit.Close(); err != nil {
-		d.log.Error("audit log", "error", err)
+		d.log.Error("cannot close the audit log", "error", err)
 	}
 	if d.spool != nil {
 		d.spool.Close()
@@ -464,7 +464,7 @@ func (d *daemon) run(ctx context.Context) error {
 	err := d.agent.Run(ctx, links...)
 	d.say(d.manager.Stopping("jobs go on"))
 	d.observer.close()
-	d.log.Info("ends; jobs go on")
+	d.log.Info("the daemon ends; jobs continue")
 	return err
 }
 
@@ -479,10 +479,10 @@ func (d *daemon) reloadOnHangup(ctx context.Context) {
 			case <-hangup:
 				d.refreshGPUs(ctx)
 				if err := d.books.reopen(); err != nil {
-					d.log.Error("accounting", "error", err)
+					d.log.Error("cannot open the accounting file again", "error", err)
 				}
 				if err := d.audit.Reopen(); err != nil {
-					d.log.Error("audit log", "error", err)
+					d.log.Error("cannot open the audit log again", "error", err)
 				}
 				d.reload(reader{command: "reload", caller: audit.Caller{Via: "signal"}})
 			case <-ctx.Done():

@@ -68,7 +68,7 @@ func (s *session) receive(m *commlib.Message) {
 	case message.TagKillExecd:
 		var n uint32
 		if n, err = codec.DecodeNumber(m.Payload); err == nil {
-			s.log.Info("sge_qmaster ends this daemon", "with its jobs", n != 0)
+			s.log.Info("sge_qmaster asked this daemon to end", "with its jobs", n != 0)
 			s.commands.Shutdown(n != 0)
 		}
 	case message.TagGetNewConf:
@@ -230,7 +230,7 @@ func (s *session) signal(sig *message.JobSignal, queue bool) {
 	s.send(message.TagAcknowledge, s.codec().EncodeAcknowledgements(ack))
 	o, ok := orders[sig.Signal]
 	if !ok {
-		s.log.Warn("an unknown signal", "signal", sig.Signal)
+		s.log.Warn("sge_qmaster sent an unknown signal", "signal", sig.Signal)
 		return
 	}
 	if queue {
@@ -291,7 +291,7 @@ func (s *session) tickets(payload []byte) error {
 // deliver starts a job.
 func (s *session) deliver(d *message.Delivery, slave bool) {
 	if len(d.Tasks) != 1 {
-		s.log.Error("a job without a task has come", "job", d.Job, "tasks", len(d.Tasks))
+		s.log.Error("sge_qmaster sent a job without a task", "job", d.Job, "tasks", len(d.Tasks))
 		return
 	}
 	k := key{d.Job, d.Tasks[0].Number, ""}
