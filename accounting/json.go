@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -12,6 +13,8 @@ import (
 // jsonRecord is a line of accounting.jsonl in the format of Open Cluster Scheduler 9. Optional
 // fields come last, followed by the fields that only this project writes.
 type jsonRecord struct {
+	// Type is the kind of a line of reporting.jsonl; empty in accounting.jsonl.
+	Type        string    `json:"type,omitempty"`
 	Job         int       `json:"job_number"`
 	Task        int       `json:"task_number"`
 	Start       int64     `json:"start_time"` // microseconds since 1970
@@ -37,6 +40,7 @@ type jsonRecord struct {
 	PETask               string `json:"pe_taskid,omitempty"`
 	Reservation          int    `json:"arid,omitempty"`
 	ReservationSubmitted int64  `json:"ar_submission_time,omitempty"`
+	DeletedBy            string `json:"deleted_by,omitempty"`
 
 	FailedText string     `json:"failed_text,omitempty"`
 	Reason     string     `json:"reason,omitempty"`
@@ -51,6 +55,8 @@ type jsonRecord struct {
 type jsonUsage struct {
 	Rusage jsonRusage   `json:"rusage"`
 	Usage  jsonMeasured `json:"usage"`
+	// Measured is the name that Open Cluster Scheduler gives to Usage. It is only read.
+	Measured *jsonMeasured `json:"eusage,omitempty"`
 }
 
 type jsonRusage struct {
@@ -81,6 +87,7 @@ type jsonMeasured struct {
 	CPU       float64 `json:"cpu"`
 	Mem       float64 `json:"mem"`
 	IO        float64 `json:"io"`
+	IOOps     float64 `json:"ioops,omitempty"`
 	IOWait    float64 `json:"iow"`
 	MaxVmem   float64 `json:"maxvmem"` // bytes
 	MaxRSS    float64 `json:"maxrss"`  // bytes
@@ -108,12 +115,12 @@ func AppendJSON(b []byte, r *Record) []byte {
 				Signals: u.Signals, VoluntaryCS: u.VoluntaryCS, InvoluntaryCS: u.InvoluntaryCS,
 			},
 			Usage: jsonMeasured{
-				Wallclock: finite(u.Wallclock), CPU: finite(u.CPU), Mem: finite(u.Mem), IO: finite(u.IO), IOWait: finite(u.IOWait),
-				MaxVmem: float64(u.MaxVmem), MaxRSS: float64(u.MaxRSS),
+				Wallclock: finite(u.Wallclock), CPU: finite(u.CPU), Mem: finite(u.Mem), IO: finite(u.IO), IOOps: float64(u.IOOps), IOWait: finite(u.IOWait),
+				MaxVmem: float64(u.MaxVmem), MaxRSS: float64(cmp.Or(u.PeakRSS, u.MaxRSS)),
 			},
 		},
 		Project: r.Project, PE: r.PE, PETask: r.PETask, Reservation: r.Reservation, ReservationSubmitted: microseconds(r.ReservationSubmitted),
-		FailedText: r.FailedText, Reason: r.Reason, Notice: r.Notice, Signal: r.Signal, CoreDumped: r.CoreDumped,
+		DeletedBy: r.DeletedBy, FailedText: r.FailedText, Reason: r.Reason, Notice: r.Notice, Signal: r.Signal, CoreDumped: r.CoreDumped,
 		Stdout: r.Stdout, Stderr: r.Stderr,
 	}
 	if l := r.Limit; l != nil {
@@ -124,38 +131,60 @@ func AppendJSON(b []byte, r *Record) []byte {
 	return append(printable.AppendJSON(b, line), '\n')
 }
 
-// ParseJSON reads a line of JSON. It skips unknown fields.
+// recordType is the type of the lines of reporting.jsonl that are accounting records.
+const recordType = "acct"
+
+// ParseJSON reads a line of accounting.jsonl, of this project or of Open Cluster Scheduler 9, or an
+// accounting record of reporting.jsonl. It skips unknown fields. The error is ErrNoRecord for the
+// other lines of reporting.jsonl.
 func ParseJSON(line []byte) (*Record, error) {
 	var x jsonRecord
 	if err := json.Unmarshal(line, &x); err != nil {
 		return nil, fmt.Errorf("cannot read the accounting record %.80q: %w", line, err)
 	}
+	if x.Type != "" && x.Type != recordType {
+		return nil, ErrNoRecord
+	}
 	u := &x.Usage.Rusage
 	m := &x.Usage.Usage
+	if x.Usage.Measured != nil {
+		m = x.Usage.Measured
+	}
 	r := &Record{
 		Queue: x.Queue, Host: x.Host, Group: x.Group, Owner: x.Owner, JobName: x.JobName, Job: x.Job, Task: x.Task, PETask: x.PETask,
 		Account: x.Account, Priority: x.Priority, Submitted: fromMicroseconds(x.Submitted), Start: fromMicroseconds(x.Start), End: fromMicroseconds(x.End),
 		Failed: job.Failed(x.Failed), ExitStatus: x.ExitStatus, IsmRSS: u.IsmRSS,
 		Usage: job.Usage{
-			Wallclock: m.Wallclock, UserTime: u.UserTime, SystemTime: u.SystemTime, MaxRSS: int64(clamp(m.MaxRSS)),
+			Wallclock: m.Wallclock, UserTime: u.UserTime, SystemTime: u.SystemTime, MaxRSS: maxRSS(u.MaxRSS), PeakRSS: int64(clamp(m.MaxRSS)),
 			IxRSS: u.IxRSS, IdRSS: u.IdRSS, IsRSS: u.IsRSS, MinorFaults: u.MinorFaults, MajorFaults: u.MajorFaults,
 			Swaps: u.Swaps, BlocksIn: u.BlocksIn, BlocksOut: u.BlocksOut, MessagesSent: u.MessagesSent, MessagesRecvd: u.MessagesRecvd,
 			Signals: u.Signals, VoluntaryCS: u.VoluntaryCS, InvoluntaryCS: u.InvoluntaryCS,
-			CPU: m.CPU, Mem: m.Mem, IO: m.IO, IOWait: m.IOWait, MaxVmem: int64(clamp(m.MaxVmem)),
+			CPU: m.CPU, Mem: m.Mem, IO: m.IO, IOOps: int64(clamp(m.IOOps)), IOWait: m.IOWait, MaxVmem: int64(clamp(m.MaxVmem)),
 		},
 		Project: x.Project, Department: x.Department, PE: x.PE, Slots: x.Slots, Category: x.Category,
 		Reservation: x.Reservation, ReservationSubmitted: fromMicroseconds(x.ReservationSubmitted),
-		CommandLine: x.CommandLine, FailedText: x.FailedText, Reason: x.Reason, Notice: x.Notice, Signal: x.Signal, CoreDumped: x.CoreDumped,
+		CommandLine: x.CommandLine, DeletedBy: x.DeletedBy, FailedText: x.FailedText, Reason: x.Reason, Notice: x.Notice, Signal: x.Signal, CoreDumped: x.CoreDumped,
 		Stdout: x.Stdout, Stderr: x.Stderr,
 	}
-	if x.Usage.Usage == (jsonMeasured{}) { // from a program that records only the resource usage
-		r.Usage.Wallclock, r.Usage.MaxRSS = u.Wallclock, int64(clamp(u.MaxRSS*kibi))
+	for _, name := range []*string{&r.Project, &r.PE, &r.PETask} {
+		if *name == none {
+			*name = ""
+		}
+	}
+	if *m == (jsonMeasured{}) { // from a program that records only the resource usage
+		r.Usage.Wallclock = u.Wallclock
+	}
+	if r.Usage.PeakRSS == r.Usage.MaxRSS {
+		r.Usage.PeakRSS = 0
 	}
 	if l := x.Limit; l != nil {
 		r.Limit = &job.LimitExceeded{Name: l.Name, Value: l.Value, Measured: l.Measured}
 	}
 	return r, nil
 }
+
+// maxRSS returns the bytes of a number of KiB.
+func maxRSS(k float64) int64 { return int64(clamp(k * kibi)) }
 
 // clamp limits a number of bytes to a range that an int64 can hold.
 func clamp(f float64) float64 { return max(-1<<62, min(f, 1<<62)) }

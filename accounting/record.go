@@ -44,12 +44,15 @@ type Record struct {
 	// The following fields are written in JSON only.
 
 	CommandLine string // submit_cmd_line: the command line of the submission; empty if unknown
-	FailedText  string // failed_text: the meaning of Failed, or the first line of the error file
-	Reason      string // one sentence for people; empty after a normal exit
-	Notice      string // see job.Outcome
-	Signal      int    // that terminated the job, 0 for none
-	CoreDumped  bool
-	Limit       *job.LimitExceeded // that terminated the job
+	// DeletedBy (deleted_by) is "user@host" of the user who deleted the job, or the daemon that ended
+	// it for exceeding a limit, as masters of Open Cluster Scheduler 9.1 record it; empty if unknown.
+	DeletedBy  string
+	FailedText string // failed_text: the meaning of Failed, or the first line of the error file
+	Reason     string // one sentence for people; empty after a normal exit
+	Notice     string // see job.Outcome
+	Signal     int    // that terminated the job, 0 for none
+	CoreDumped bool
+	Limit      *job.LimitExceeded // that terminated the job
 	// Stdout and Stderr (stdout_path, stderr_path) are the files of a batch job on its host, or
 	// directories with a file of job.ID.OutputName. Stderr is empty if both streams go to Stdout.
 	Stdout, Stderr string

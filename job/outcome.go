@@ -77,7 +77,8 @@ type Usage struct {
 	Wallclock     float64 // ru_wallclock, seconds
 	UserTime      float64 // ru_utime, seconds
 	SystemTime    float64 // ru_stime, seconds
-	MaxRSS        int64   // ru_maxrss, bytes (accounting(5) has it in KiB)
+	MaxRSS        int64   // ru_maxrss, bytes (accounting(5) has it in KiB); of the largest process
+	PeakRSS       int64   // maxrss, bytes of RAM of the whole job; 0 if only MaxRSS is known
 	IxRSS         int64   // ru_ixrss
 	IdRSS         int64   // ru_idrss
 	IsRSS         int64   // ru_isrss
@@ -94,6 +95,7 @@ type Usage struct {
 	CPU           float64 // cpu, seconds of the whole job
 	Mem           float64 // mem, GiB times seconds of CPU
 	IO            float64 // io, GiB transferred
+	IOOps         int64   // ioops, the number of reads and writes
 	IOWait        float64 // iow, seconds
 	MaxVmem       int64   // maxvmem, bytes
 }

@@ -17,6 +17,7 @@ type Online struct {
 	CPU       float64   // seconds of the whole job
 	Mem       float64   // GiB times seconds of CPU
 	IO        float64   // GiB read and written
+	IOOps     int64     // number of reads and writes
 	IOWait    float64   // seconds
 	Vmem      int64     // bytes of RAM and swap now
 	MaxVmem   int64     // largest value of Vmem
@@ -56,9 +57,9 @@ type namedWhole struct {
 	always bool // the file has the value also if it is 0
 }
 
-func (o *Online) wholes() [5]namedWhole {
-	return [5]namedWhole{
-		{"vmem", &o.Vmem, true}, {"maxvmem", &o.MaxVmem, true}, {"rss", &o.RSS, true}, {"maxrss", &o.MaxRSS, true}, {"refused", &o.Refused, false},
+func (o *Online) wholes() [6]namedWhole {
+	return [6]namedWhole{
+		{"vmem", &o.Vmem, true}, {"maxvmem", &o.MaxVmem, true}, {"rss", &o.RSS, true}, {"maxrss", &o.MaxRSS, true}, {"refused", &o.Refused, false}, {"ioops", &o.IOOps, false},
 	}
 }
 

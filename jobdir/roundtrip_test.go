@@ -284,7 +284,7 @@ func TestUsageRoundtrip(t *testing.T) {
 		Start: start, End: start.Add(12345 * time.Millisecond),
 		Usage: job.Usage{
 			Wallclock: 12.345, UserTime: 1.25, SystemTime: 0.5, MaxRSS: 4980 << 10, MinorFaults: 1, BlocksOut: 16, VoluntaryCS: 3,
-			CPU: 1.75, Mem: 0.001, IO: 1e-7, IOWait: 0.25, MaxVmem: 1 << 33,
+			CPU: 1.75, Mem: 0.001, IO: 1e-7, IOOps: 12, IOWait: 0.25, MaxVmem: 1 << 33, PeakRSS: 5000 << 10,
 		},
 		Reason: "h_rt of 12 s exceeded:\nran 12.345 s \\o/", Limit: &job.LimitExceeded{Name: "h_rt", Value: 12, Measured: 12.345},
 	}

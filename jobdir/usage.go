@@ -125,9 +125,11 @@ func writeOther(u *Usage, name, v string) bool {
 		u.WaitStatus = WaitStatus(n)
 		return err == nil
 	case "maxvmem":
-		n, err := strconv.ParseInt(v, 10, 64)
-		u.MaxVmem = n
-		return err == nil
+		return setWhole(&u.MaxVmem, v)
+	case "maxrss":
+		return setWhole(&u.PeakRSS, v)
+	case "ioops":
+		return setWhole(&u.IOOps, v)
 	case "limit":
 		return setExceeded(u, v)
 	case "reason":
@@ -172,8 +174,10 @@ var usageKeys = [...]usageKey{
 	{name: "cpu", float: func(u *Usage) *float64 { return &u.CPU }},
 	{name: "mem", float: func(u *Usage) *float64 { return &u.Mem }},
 	{name: "io", float: func(u *Usage) *float64 { return &u.IO }},
+	{name: "ioops", other: getIOOps},
 	{name: "iow", float: func(u *Usage) *float64 { return &u.IOWait }},
 	{name: "maxvmem", other: getMaxVmem},
+	{name: "maxrss", other: getPeakRSS},
 	{name: "limit", other: getExceeded},
 	{name: "reason", other: getReason},
 	{name: "notice", other: getNotice},
@@ -194,15 +198,25 @@ func exactWallclock(u *Usage) string {
 	return formatFloat(u.Wallclock)
 }
 
-func getMaxVmem(u *Usage) string {
-	if u.MaxVmem == 0 {
+func getMaxVmem(u *Usage) string { return unlessZero(u.MaxVmem) }
+func getPeakRSS(u *Usage) string { return unlessZero(u.PeakRSS) }
+func getIOOps(u *Usage) string   { return unlessZero(u.IOOps) }
+
+func unlessZero(n int64) string {
+	if n == 0 {
 		return ""
 	}
-	return strconv.FormatInt(u.MaxVmem, 10)
+	return strconv.FormatInt(n, 10)
 }
 
 func getReason(u *Usage) string { return escape(u.Reason) }
 func getNotice(u *Usage) string { return escape(u.Notice) }
+
+func setWhole(to *int64, v string) bool {
+	n, err := strconv.ParseInt(v, 10, 64)
+	*to = n
+	return err == nil
+}
 
 func setFloat(to *float64, v string) bool {
 	f, err := strconv.ParseFloat(v, 64)

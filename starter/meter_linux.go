@@ -156,12 +156,12 @@ func hasSwap() bool {
 	return unix.Sysinfo(&info) != nil || info.Totalswap > 0
 }
 
-// transfer counts the bytes of read(2) and write(2).
-type transfer struct{ all, own uint64 }
+// transfer holds the I/O counters of this process and of its thread that does all reading and writing.
+type transfer struct{ all, own process.Transfer }
 
-// collected returns the number of bytes that reaped processes and their reaped children have read
-// and written. The kernel adds these to the counters of this process, as it does with CPU time.
-func (t transfer) collected() uint64 { return t.all - min(t.own, t.all) }
+// collected returns what reaped processes and their reaped children have read and written. The
+// kernel adds these to the counters of this process, as it does with CPU time.
+func (t transfer) collected() process.Transfer { return t.all.Minus(t.own) }
 
 // ioFiles are the I/O counters of this process and of its thread that does all reading and writing.
 // They stay open: a process that other processes of its user may not inspect (PR_SET_DUMPABLE)
@@ -186,13 +186,13 @@ func (f ioFiles) read() transfer {
 	return transfer{transferred(f.all), transferred(f.own)}
 }
 
-func transferred(fd int) uint64 {
+func transferred(fd int) process.Transfer {
 	if _, err := unix.Seek(fd, 0, unix.SEEK_SET); err != nil {
-		return 0
+		return process.Transfer{}
 	}
 	b, err := oslite.ReadAll(fd)
 	if err != nil {
-		return 0
+		return process.Transfer{}
 	}
 	return process.TransferText(string(b))
 }
@@ -212,33 +212,35 @@ func (s *Shepherd) finalUsage(u *jobdir.Usage) {
 	s.account.End(limits.Sample{At: u.End, CPU: m.cpu}, uint64(u.MaxRSS))
 	u.CPU = m.cpu.Seconds()
 	u.Mem, u.MaxVmem = s.account.Mem, int64(s.account.MaxVmem)
-	u.IO = m.transferred()
+	u.PeakRSS = int64(max(s.account.MaxRSS, uint64(u.MaxRSS)))
+	u.IO, u.IOOps = amount(m.transferred())
 }
 
 // mostMovers limits the number of processes whose I/O counters are read.
 const mostMovers = 256
 
-// transferring returns the amount that the job has read and written so far, in GiB. It reads the
-// counters of reaped processes first and then those of running ones. So it may miss a process that
-// exits in between, but never counts one twice.
-func (m *meter) transferring() float64 {
-	const gib = 1 << 30
-	gone, list := m.transferred(), m.list
+// amount returns a transfer in GiB, and the number of calls.
+func amount(t process.Transfer) (gib float64, calls int64) {
+	return float64(t.Bytes) / (1 << 30), int64(t.Calls)
+}
+
+// transferring returns what the job has read and written so far. It reads the counters of reaped
+// processes first and then those of running ones. So it may miss a process that exits in between,
+// but never counts one twice.
+func (m *meter) transferring() process.Transfer {
+	sum, list := m.transferred(), m.list
 	if m.s.group != nil {
 		if pids, err := m.s.group.PIDs(); err == nil {
 			list = pids
 		}
 	}
-	var sum uint64
 	for _, pid := range list[:min(len(list), mostMovers)] {
-		sum += process.Transferred(pid)
+		sum = sum.Plus(process.Transferred(pid))
 	}
-	return gone + float64(sum)/gib
+	return sum
 }
 
-// transferred returns the amount that the reaped processes of the job have read and written, in
-// GiB.
-func (m *meter) transferred() float64 {
-	const gib = 1 << 30
-	return float64(m.s.io.read().collected()-m.moved.collected()) / gib
+// transferred returns what the reaped processes of the job have read and written.
+func (m *meter) transferred() process.Transfer {
+	return m.s.io.read().collected().Minus(m.moved.collected())
 }

@@ -138,10 +138,11 @@ func (s *Shepherd) tellOnline(sample *limits.Sample) {
 		return
 	}
 	a.told = now
+	gib, calls := amount(s.meter.transferring())
 	// A full disk must not disturb the job.
 	_ = s.dir.WriteOnline(&jobdir.Online{
 		At: sample.At, Wallclock: sample.At.Sub(a.start).Seconds(),
-		CPU: sample.CPU.Seconds(), Mem: s.account.Mem, IO: s.meter.transferring(), IOWait: now.wait.Seconds(),
+		CPU: sample.CPU.Seconds(), Mem: s.account.Mem, IO: gib, IOOps: calls, IOWait: now.wait.Seconds(),
 		Vmem: int64(now.vmem), MaxVmem: int64(now.maxVmem), RSS: int64(sample.RSS), MaxRSS: int64(s.account.MaxRSS), Refused: int64(now.refused),
 	})
 }

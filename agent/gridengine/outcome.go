@@ -36,7 +36,7 @@ func reportOf(r *agent.JobReport, host string) message.JobReport {
 			{Name: "cpu", Value: u.CPU},
 			{Name: "mem", Value: u.Mem},
 			{Name: "io", Value: u.IO},
-			{Name: "ioops"},
+			{Name: "ioops", Value: float64(u.IOOps)},
 			{Name: "iow", Value: u.IOWait},
 			{Name: "vmem", Value: float64(u.Vmem)},
 			{Name: "maxvmem", Value: float64(u.MaxVmem)},
@@ -93,14 +93,14 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	add := func(name string, value float64) { list = append(list, message.Usage{Name: name, Value: value}) }
 	if o.Ran {
 		add("io", u.IO)
-		add("ioops", 0)
+		add("ioops", float64(u.IOOps))
 		add("iow", u.IOWait)
 		add("mem", u.Mem)
 		add("cpu", u.CPU)
 		add("vmem", 0)
 		add("maxvmem", float64(u.MaxVmem))
 		add("rss", 0)
-		add("maxrss", float64(u.MaxRSS))
+		add("maxrss", float64(cmp.Or(u.PeakRSS, u.MaxRSS)))
 	}
 	add("submission_time", float64(r.Submitted.Unix()))
 	add("priority", float64(r.QueuePriority))
@@ -145,9 +145,9 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	add("acct_cpu", max(u.CPU, u.UserTime+u.SystemTime))
 	add("acct_mem", u.Mem)
 	add("acct_io", u.IO)
-	add("acct_ioops", 0)
+	add("acct_ioops", float64(u.IOOps))
 	add("acct_iow", u.IOWait)
 	add("acct_maxvmem", float64(u.MaxVmem))
-	add("acct_maxrss", float64(u.MaxRSS))
+	add("acct_maxrss", float64(cmp.Or(u.PeakRSS, u.MaxRSS)))
 	return list
 }

@@ -367,7 +367,7 @@ func TestReports(t *testing.T) {
 		t.Errorf("running: %+v", m)
 	}
 	over := running
-	over.Outcome = &job.Outcome{Ran: true, ExitStatus: 3, Start: at, End: at.Add(10 * time.Second), Usage: job.Usage{UserTime: 2, SystemTime: 1, CPU: 2.5, MaxRSS: 4096}}
+	over.Outcome = &job.Outcome{Ran: true, ExitStatus: 3, Start: at, End: at.Add(10 * time.Second), Usage: job.Usage{UserTime: 2, SystemTime: 1, CPU: 2.5, MaxRSS: 4096, PeakRSS: 8192, IOOps: 7}}
 	m = reportOf(&over, "h")
 	usage := map[string]float64{}
 	for _, u := range m.Usage {
@@ -375,7 +375,8 @@ func TestReports(t *testing.T) {
 	}
 	if m.State != message.StateExiting || m.WaitStatus != 0x31 || m.CkptArena != 1 || usage["exit_status"] != 3 ||
 		usage["start_time"] != 1000 || usage["end_time"] != 1010 || usage["ru_wallclock"] != 10 || usage["acct_cpu"] != 3 || usage["ru_maxrss"] != 4 ||
-		usage["submission_time"] != 900 || usage["priority"] != 5 {
+		usage["submission_time"] != 900 || usage["priority"] != 5 || usage["maxrss"] != 8192 || usage["acct_maxrss"] != 8192 ||
+		usage["ioops"] != 7 || usage["acct_ioops"] != 7 {
 		t.Errorf("ended: %+v", m)
 	}
 	for p, n := range map[*message.Protocol]int{message.GridEngine81: 35, message.OCS90: 39, message.OCS91: 41} {

@@ -104,7 +104,7 @@ func addUnfinished(o *job.Outcome, dir *jobdir.Dir) {
 	}
 	if used, err := dir.Online(); err == nil && used != nil {
 		o.Usage.Wallclock, o.Usage.CPU, o.Usage.Mem, o.Usage.IO = used.Wallclock, used.CPU, used.Mem, used.IO
-		o.Usage.IOWait, o.Usage.MaxVmem = used.IOWait, used.MaxVmem
+		o.Usage.IOOps, o.Usage.IOWait, o.Usage.MaxVmem, o.Usage.PeakRSS = used.IOOps, used.IOWait, used.MaxVmem, used.MaxRSS
 	}
 }
 

@@ -180,22 +180,38 @@ func Share(pid int) (rss, swap uint64, ok bool) {
 	return rss, swap, ok
 }
 
-// Transferred returns the number of bytes that a process and its reaped children have read with
-// read(2) and written with write(2). It is 0 if the caller may not read it.
-func Transferred(pid int) uint64 {
+// Transfer counts read(2), write(2) and similar calls, and the bytes that they have read and written.
+type Transfer struct{ Bytes, Calls uint64 }
+
+// Plus returns the sum of two transfers.
+func (t Transfer) Plus(other Transfer) Transfer {
+	return Transfer{t.Bytes + other.Bytes, t.Calls + other.Calls}
+}
+
+// Minus returns the difference of two transfers, which is not less than 0.
+func (t Transfer) Minus(other Transfer) Transfer {
+	return Transfer{t.Bytes - min(other.Bytes, t.Bytes), t.Calls - min(other.Calls, t.Calls)}
+}
+
+// Transferred returns what a process and its reaped children have read and written. It is 0 if the
+// caller may not read it.
+func Transferred(pid int) Transfer {
 	var room [512]byte
 	b := file(pid, "/io", room[:])
 	return TransferText(unsafe.String(unsafe.SliceData(b), len(b)))
 }
 
-// TransferText returns the sum of rchar and wchar in the content of /proc/PID/io.
-func TransferText(text string) (sum uint64) {
+// TransferText returns the sums of rchar and wchar, and of syscr and syscw, in the content of
+// /proc/PID/io.
+func TransferText(text string) (sum Transfer) {
 	for line := range strings.SplitSeq(text, "\n") {
-		for _, key := range [...]string{"rchar: ", "wchar: "} {
-			if v, ok := strings.CutPrefix(line, key); ok {
-				n, _ := strconv.ParseUint(v, 10, 64)
-				sum += n
-			}
+		key, value, _ := strings.Cut(line, ": ")
+		n, _ := strconv.ParseUint(value, 10, 64)
+		switch key {
+		case "rchar", "wchar":
+			sum.Bytes += n
+		case "syscr", "syscw":
+			sum.Calls += n
 		}
 	}
 	return sum

@@ -394,6 +394,12 @@ func TestUsageOfTheEnded(t *testing.T) {
 			if want := 2000.0 / 1024; math.Abs(u.IO-want) > 0.01 {
 				t.Errorf("io %v GiB, want %v", u.IO, want)
 			}
+			if u.IOOps < 2000 || u.IOOps > 4000 {
+				t.Errorf("%d reads and writes, want 2000 and those of the shells", u.IOOps)
+			}
+			if u.PeakRSS < u.MaxRSS || u.PeakRSS > 64<<20 {
+				t.Errorf("maxrss %d, ru_maxrss %d", u.PeakRSS, u.MaxRSS)
+			}
 			if own := u.UserTime + u.SystemTime; u.CPU < 0.95*own || u.CPU > 1.1*own+0.05 {
 				t.Errorf("cpu %v s, rusage has %v s", u.CPU, own)
 			}

@@ -101,6 +101,7 @@ func printMore(w io.Writer, r *accounting.Record) {
 		}
 	}
 	more("submit_cmd_line", r.CommandLine)
+	more("deleted_by", r.DeletedBy)
 	more("failed_text", r.FailedText)
 	if r.Reason != r.FailedText {
 		more("reason", r.Reason)
