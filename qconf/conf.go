@@ -36,6 +36,7 @@ type Configuration struct {
 	RescheduleUnknown     time.Duration // 0 for never; Forever for INFINITY
 	LogLevel              LogLevel
 	AdministratorMail     []string
+	MailTag               string        // before the subjects of mails to administrators; empty for none
 	SetTokenCmd, PagCmd   string        // absolute, empty for none
 	TokenExtendTime       time.Duration // 0 for none
 	ShepherdCmd           string        // absolute, empty for the built-in
@@ -112,6 +113,11 @@ func confRows() []attribute[Configuration] {
 		r.local = true
 		return r
 	}
+	localSince := func(release, name, def string, k kind[Configuration]) attribute[Configuration] {
+		r := since(release, name, def, k)
+		r.local = true
+		return r
+	}
 	const unlimited = math.MaxInt32
 	return []attribute[Configuration]{
 		local("execd_spool_dir", "/var/spool/gridengine/execd", path(func(c cfg) *string { return &c.ExecdSpoolDir })),
@@ -167,6 +173,13 @@ func confRows() []attribute[Configuration] {
 		global("jsv_allowed_mod", "ac,h,i,e,o,j,M,N,p,w", list(",", checkAny, func(c cfg) *[]string { return &c.JSVAllowedMod })),
 		optional(local("libjvm_path", "", optionalPath(func(c cfg) *string { return &c.LibJVMPath }))),
 		optional(local("additional_jvm_args", "", anyText(func(c cfg) *string { return &c.AdditionalJVMArgs }))),
+		optional(global("mail_tag", "none", orNone(anyText(func(c cfg) *string { return &c.MailTag }), func(c cfg) *string { return &c.MailTag }))),
+		since("9.1", "gdi_request_limits", "none", kind[Configuration]{read: ignored[Configuration]}),
+		since("9.1", "binding_params", "enabled=true,implicit=false,mode=default,default_unit=C,on_any_host=false,filter=NONE",
+			kind[Configuration]{breaks: betweenItems, read: ignored[Configuration]}),
+		since("9.1", "jsv_params", "none", kind[Configuration]{breaks: betweenItems, read: ignored[Configuration]}),
+		since("9.1", "port_range", "none", kind[Configuration]{read: ignored[Configuration]}),
+		localSince("9.1", "topology_file", "none", kind[Configuration]{read: ignored[Configuration]}),
 		optional(local("cgroups_params", "", paramsKind(cgroupsParams, func(c cfg) *CgroupsParams { return &c.CgroupsParams }))),
 	}
 }
@@ -194,10 +207,21 @@ func tidyList(s string) string {
 	return strings.ReplaceAll(s, ", ", ",")
 }
 
+// since returns a row for an attribute that a release of Open Cluster Scheduler has introduced, and
+// that has no effect here.
+func since[T any](release, name, def string, k kind[T]) attribute[T] {
+	r := optional(row(name, def, k))
+	r.since = release
+	return r
+}
+
 func optional[T any](r attribute[T]) attribute[T] {
 	r.optional = true
 	return r
 }
+
+// IsConfigurationAttribute reports whether sge_conf(5) has an attribute, in any supported release.
+func IsConfigurationAttribute(name string) bool { return confTable.index(name) >= 0 }
 
 // ParseConfiguration reads the global configuration in the notation of
 // sge_conf(5). file is only used in errors, which are all *Error, joined.

@@ -156,10 +156,10 @@ func TestAHostHasOnlyLocalParameters(t *testing.T) {
 		}
 	}
 	// The list of the original; user_lists and xuser_lists are in its manual,
-	// cgroups_params is Univa's.
+	// cgroups_params is Univa's, and topology_file is of Open Cluster Scheduler 9.1.
 	want := strings.Fields(`execd_spool_dir mailer xterm load_sensor prolog epilog shell_start_mode login_shells
 		load_report_time reschedule_unknown set_token_cmd pag_cmd token_extend_time shepherd_cmd execd_params reporting_params gid_range
-		qlogin_daemon qlogin_command rlogin_daemon rlogin_command rsh_daemon rsh_command libjvm_path additional_jvm_args user_lists xuser_lists cgroups_params`)
+		qlogin_daemon qlogin_command rlogin_daemon rlogin_command rsh_daemon rsh_command libjvm_path additional_jvm_args user_lists xuser_lists cgroups_params topology_file`)
 	slices.Sort(want)
 	slices.Sort(local)
 	same(t, "local parameters", want, local)

@@ -37,10 +37,27 @@ func (t Text) idle(attribute, value, instead string) *Error {
 	return t.errorAt(attribute, value, problem, nil)
 }
 
+// newerRelease returns the hint for an attribute or parameter that 8.1.9 does not have.
+func newerRelease(release string) string {
+	return "Open Cluster Scheduler " + release + " has introduced it"
+}
+
+// newerIn returns an error for each attribute of an object that has a value other than its default,
+// and that only a release of Open Cluster Scheduler knows.
+func newerIn[T any](t *table[T], text Text) []*Error {
+	var found []*Error
+	for _, r := range t.rows {
+		if value, ok := text.Value(r.name); ok && r.since != "" && !isUnset(value) && value != r.def {
+			found = append(found, text.idle(r.name, value, newerRelease(r.since)))
+		}
+	}
+	return found
+}
+
 // idleIn returns an error for each setting of a configuration that has no effect. c has the
 // parameters that t sets.
 func (t Text) idleIn(c *Configuration) []*Error {
-	var found []*Error
+	found := newerIn(&confTable, t)
 	for _, a := range idleAttributes {
 		if value, ok := t.Value(a.name); ok && !isUnset(value) && !isWord(value, builtin, string(job.PosixCompliant)) {
 			found = append(found, t.idle(a.name, value, a.instead))
@@ -48,18 +65,24 @@ func (t Text) idleIn(c *Configuration) []*Error {
 	}
 	for _, list := range []struct {
 		attribute, instead string
+		newer              newer
 		items              []string
 	}{
-		{"qmaster_params", "", c.QmasterParams.Ineffective},
-		{"execd_params", "", c.ExecdParams.Ineffective},
-		{"reporting_params", "no reporting file is written", c.ReportingParams.Ineffective},
-		{"cgroups_params", "", c.CgroupsParams.Ineffective},
+		{"qmaster_params", "", qmasterParams.newer, c.QmasterParams.Ineffective},
+		{"execd_params", "", execdParams.newer, c.ExecdParams.Ineffective},
+		{"reporting_params", "no reporting file is written", reportingParams.newer, c.ReportingParams.Ineffective},
+		{"cgroups_params", "", nil, c.CgroupsParams.Ineffective},
 	} {
 		if _, own := t.Value(list.attribute); !own {
 			continue
 		}
 		for _, item := range list.items {
-			found = append(found, t.idle(list.attribute, item, list.instead))
+			name, _, _ := strings.Cut(item, "=")
+			instead := list.instead
+			if release := list.newer.release(name); release != "" {
+				instead = newerRelease(release)
+			}
+			found = append(found, t.idle(list.attribute, item, instead))
 		}
 	}
 	return found
@@ -104,6 +127,7 @@ func (c *Cluster) Ineffective() []*Error {
 		}
 	}
 	for _, name := range sortedKeys(c.pes) {
+		found = append(found, newerIn(&peTable, c.pes[name].Text)...)
 		if pe := c.pes[name]; pe.QsortArgs != "" {
 			found = append(found, pe.idle("qsort_args", pe.QsortArgs, "hosts are in the order of queue_sort_method"))
 		}

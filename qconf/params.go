@@ -45,6 +45,7 @@ type ExecdParams struct {
 	SimulateJobs                   bool // SIMULATE_JOBS
 	UseCgroups                     bool // USE_CGROUPS; true, unlike in Grid Engine
 	UseSmaps                       bool // USE_SMAPS
+	EnableMemDetails               bool // ENABLE_MEM_DETAILS of Open Cluster Scheduler 9.1: its masters get pss and maxpss
 	UseQidle                       bool // USE_QIDLE
 	// ScriptShell is SCRIPT_SHELL, which only execd has: a script runs with the shell of -S,
 	// otherwise by its #! line, otherwise with the shell of the queue, with any shell_start_mode
@@ -128,10 +129,24 @@ type params[P any] struct {
 	def     func() P
 	rows    []param[P]
 	ignored []string // known, without a meaning here
+	newer   newer    // the same, for parameters that 8.1.9 does not have
 	unknown func(*P) *[]string
 	// ineffective is the list that receives the parameters of ignored and idle that are set.
 	ineffective func(*P) *[]string
 	finish      func(*P) // sees to defaults that depend on each other; may be nil
+}
+
+// newer holds parameters by the release of Open Cluster Scheduler that introduced them.
+type newer map[string][]string
+
+// release returns the release that introduced a parameter; empty if it is not in n.
+func (n newer) release(name string) string {
+	for release, names := range n {
+		if isWord(name, names...) {
+			return release
+		}
+	}
+	return ""
 }
 
 // param is one parameter; its kind reads the value.
@@ -182,7 +197,7 @@ func (t params[P]) read(s string) (P, error) {
 				*t.ineffective(&v) = append(*t.ineffective(&v), item)
 			}
 		}
-		if isWord(name, t.ignored...) {
+		if isWord(name, t.ignored...) || t.newer.release(name) != "" {
 			without()
 			continue
 		}
@@ -234,6 +249,7 @@ var execdParams = params[ExecdParams]{
 		"ENABLE_WINDOMACC", "PROF_EXECD", "NO_AUTHENTICATION", "DO_AUTHENTICATION", "NO_SECURITY",
 		"print_malloc_info", "JOB_MODE",
 	},
+	newer: newer{"9.1": {"USAGE_COLLECTION", "ENABLE_SYSTEMD", "ENABLE_HWLOC"}},
 	rows: append([]param[ExecdParams]{
 		p("KEEP_ACTIVE", kind[ExecdParams]{read: readKeepActive}),
 		p("NOTIFY_KILL", notification(func(e *ExecdParams) *job.Notification { return &e.NotifyKill })),
@@ -256,6 +272,7 @@ var execdParams = params[ExecdParams]{
 		p("SIMULATE_JOBS", boolean(func(e *ExecdParams) *bool { return &e.SimulateJobs })),
 		p("USE_CGROUPS", kind[ExecdParams]{read: readUseCgroups}),
 		idle("USE_SMAPS", boolean(func(e *ExecdParams) *bool { return &e.UseSmaps })),
+		p("ENABLE_MEM_DETAILS", boolean(func(e *ExecdParams) *bool { return &e.EnableMemDetails })),
 		p("USE_QIDLE", boolean(func(e *ExecdParams) *bool { return &e.UseQidle })),
 		p("DEMAND_LS", boolean(func(e *ExecdParams) *bool { return &e.DemandLS })),
 		p("SCRIPT_SHELL", kind[ExecdParams]{read: readScriptShell}),
@@ -323,6 +340,11 @@ var qmasterParams = params[QmasterParams]{
 		"SCHEDULER_TIMEOUT", "jsv_threshold", "SIMULATE_EXECDS", "NO_AUTHENTICATION", "NO_SECURITY",
 		"ENABLE_MTRACE", "__TEST_SLEEP_AFTER_REQUEST", "print_malloc_info", "USE_SYSLOG",
 	},
+	newer: newer{"9.0": {
+		"ENABLE_SUP_GRP_EVAL", "ENABLE_SUBMIT_LIB_PATH", "ENABLE_SUBMIT_LD_PRELOAD", "GPERF_NAME", "GPERF_THREADS", "MAX_DS_DEVIATION",
+		"DISABLE_SECONDARY_DS", "DISABLE_SECONDARY_DS_READER", "DISABLE_SECONDARY_DS_EXECD", "DISABLE_AUTOMATIC_SESSIONS",
+		"DISABLE_CLUSTER_WIDE_SESSIONS",
+	}},
 	rows: []param[QmasterParams]{
 		p("FORBID_RESCHEDULE", boolean(func(q *QmasterParams) *bool { return &q.ForbidReschedule })),
 		p("FORBID_APPERROR", boolean(func(q *QmasterParams) *bool { return &q.ForbidAppError })),
@@ -378,6 +400,10 @@ var reportingParams = params[ReportingParams]{
 	},
 	unknown:     func(r *ReportingParams) *[]string { return &r.Unknown },
 	ineffective: func(r *ReportingParams) *[]string { return &r.Ineffective },
+	newer: newer{
+		"9.0": {"monitoring", "old_accounting", "old_reporting", "usage_patterns"},
+		"9.1": {"online_usage", "sync_write"},
+	},
 	rows: []param[ReportingParams]{
 		p("accounting", boolean(func(r *ReportingParams) *bool { return &r.Accounting })),
 		idle("reporting", boolean(func(r *ReportingParams) *bool { return &r.Reporting })),

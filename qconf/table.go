@@ -22,12 +22,15 @@ type table[T any] struct {
 // attribute is one row of a table.
 type attribute[T any] struct {
 	name string
-	def  string // the template's default; empty for an optional attribute, see optional
+	def  string // the template's default; an optional attribute that is missing does not get it
 	kind[T]
 	perHost  bool // takes [host=value] and [@group=value] (queue_conf(5))
 	optional bool // not printed and not read when it is not there
 	local    bool // allowed in the configuration of a host (sge_conf(5))
 	required bool // has no default
+	// since is the release of Open Cluster Scheduler that introduced an attribute without an effect
+	// here; empty for other attributes.
+	since string
 }
 
 // kind is a notation: how a value is read, and how its text may be broken.

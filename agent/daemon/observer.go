@@ -117,8 +117,8 @@ func (o *observer) tellAdministrators(d *job.Description, outcome *job.Outcome) 
 		return
 	}
 	dir := o.daemon.jobPath(d.ID)
-	to := o.daemon.agent.Cluster().Config(o.daemon.host).AdministratorMail
-	m, wanted := mail.AtFailure(d, outcome, to, mail.Files{
+	c := o.daemon.agent.Cluster().Config(o.daemon.host)
+	m, wanted := mail.AtFailure(d, outcome, c.AdministratorMail, c.MailTag, mail.Files{
 		Trace: ending(dir, jobdir.FileTrace), Error: ending(dir, jobdir.FileError), PEHosts: ending(dir, jobdir.FilePEHosts),
 	})
 	as := mail.DefaultUser // also if the owner of the job is not known any more

@@ -567,13 +567,9 @@ func (s *session) configure(list []message.Configuration) error {
 	for _, c := range list {
 		s.configurations = append(s.configurations, message.Configuration{Name: c.Name, Version: c.Version})
 	}
-	names := map[string]bool{}
-	for _, name := range s.options.Cluster().Global().Attributes() {
-		names[name] = true
-	}
 	var unusable []error // one invalid value must not prevent the use of the others
 	files, err := configurationFiles(list, func(name, value string) bool {
-		if !names[name] {
+		if !qconf.IsConfigurationAttribute(name) {
 			return false
 		}
 		_, err := qconf.ParseConfiguration("configuration", []byte(name+" "+value+"\n"))

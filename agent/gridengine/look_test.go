@@ -60,6 +60,18 @@ func TestLocalConfiguration(t *testing.T) {
 	}
 }
 
+// TestOptionalAttributes checks that the link uses attributes of a configuration that 8.1.9 does not have.
+func TestOptionalAttributes(t *testing.T) {
+	w := registered(t, func(o *Options) { o.Look = 10 * time.Millisecond })
+	w.local = &message.Configuration{Name: "localhost", Version: 1, Entries: []message.ConfigurationEntry{
+		{Name: "cgroups_params", Value: "cgroup_path=none"}, {Name: "libjvm_path", Value: "none"}, {Name: "unheard_of", Value: "1"},
+	}}
+	w.reports("global 3, localhost 1")
+	if got, want := (<-w.installed)["conf/localhost"], "cgroups_params cgroup_path=none\n"; got != want {
+		t.Errorf("the configuration is\n%s\nexpected\n%s", got, want)
+	}
+}
+
 // TestConfigurationThatCannotBeUsed checks that the link also reports the version of a
 // configuration that it cannot use: otherwise sge_qmaster would send the configuration again and
 // again.

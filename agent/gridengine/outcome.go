@@ -19,8 +19,10 @@ type key struct {
 
 func keyOf(id job.ID) key { return key{uint32(id.Job), uint32(id.TaskDir()), id.PETask} }
 
-// reportOf returns the report of a job as qmaster gets it.
-func reportOf(r *agent.JobReport, host string) message.JobReport {
+// reportOf returns the report of a job as qmaster gets it. With details it contains pss and maxpss
+// (ENABLE_MEM_DETAILS of execd_params). These are the RAM in use, in which the agent counts a page once that
+// processes of the job share.
+func reportOf(r *agent.JobReport, host string, details bool) message.JobReport {
 	k := keyOf(r.ID)
 	m := message.JobReport{Job: k.job, Task: k.task, PETask: k.pe, Queue: r.Queue + "@" + host, State: message.StateWritten}
 	switch {
@@ -30,6 +32,10 @@ func reportOf(r *agent.JobReport, host string) message.JobReport {
 		m.State = message.StateSlave
 	case r.Outcome != nil:
 		ended(&m, r, host)
+		if details && r.Outcome.Ran {
+			peak := peakOf(&r.Outcome.Usage)
+			m.Usage = append(m.Usage, message.Usage{Name: "pss"}, message.Usage{Name: "maxpss", Value: peak}, message.Usage{Name: "acct_maxpss", Value: peak})
+		}
 	case !r.Started.IsZero():
 		u := r.Usage
 		m.Usage = []message.Usage{
@@ -43,6 +49,9 @@ func reportOf(r *agent.JobReport, host string) message.JobReport {
 			{Name: "rss", Value: float64(u.RSS)},
 			{Name: "maxrss", Value: float64(u.MaxRSS)},
 			{Name: "wallclock", Value: time.Since(r.Started).Seconds()},
+		}
+		if details {
+			m.Usage = append(m.Usage, message.Usage{Name: "pss", Value: float64(u.RSS)}, message.Usage{Name: "maxpss", Value: float64(u.MaxRSS)})
 		}
 	}
 	return m
@@ -66,6 +75,9 @@ func ended(m *message.JobReport, r *agent.JobReport, host string) {
 		m.DeletedBy = "execd@" + host
 	}
 }
+
+// peakOf returns the largest amount of RAM that a job had in use, in bytes.
+func peakOf(u *job.Usage) float64 { return float64(cmp.Or(u.PeakRSS, u.MaxRSS)) }
 
 // failureOf returns the object to which a failure is attributed.
 func failureOf(c job.Class) uint32 {
@@ -100,7 +112,7 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 		add("vmem", 0)
 		add("maxvmem", float64(u.MaxVmem))
 		add("rss", 0)
-		add("maxrss", float64(cmp.Or(u.PeakRSS, u.MaxRSS)))
+		add("maxrss", peakOf(u))
 	}
 	add("submission_time", float64(r.Submitted.Unix()))
 	add("priority", float64(r.QueuePriority))
@@ -148,6 +160,6 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	add("acct_ioops", float64(u.IOOps))
 	add("acct_iow", u.IOWait)
 	add("acct_maxvmem", float64(u.MaxVmem))
-	add("acct_maxrss", float64(cmp.Or(u.PeakRSS, u.MaxRSS)))
+	add("acct_maxrss", peakOf(u))
 	return list
 }

@@ -76,7 +76,7 @@ func (s *session) takeJob(r *agent.JobReport) {
 		s.forgetInstances(r)
 	}
 	j.number, j.ended, j.slave = r.Number, ended, r.Slave
-	j.report = reportOf(r, s.options.Host)
+	j.report = reportOf(r, s.options.Host, s.options.Cluster().Config(s.options.Host).ExecdParams.EnableMemDetails)
 	if j.next != nil && ended {
 		s.succeed(k, j)
 		return

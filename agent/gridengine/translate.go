@@ -542,5 +542,7 @@ func configurationFiles(list []message.Configuration, usable func(name, value st
 	return files, nil
 }
 
-// foreign are parameters of sge_conf(5) that name objects which only qmaster has.
-var foreign = []string{"user_lists", "xuser_lists", "projects", "xprojects", "auto_user_default_project", "jsv_url", "jsv_allowed_mod"}
+// foreign are parameters of sge_conf(5) that name objects or programs which only qmaster has.
+var foreign = []string{
+	"user_lists", "xuser_lists", "projects", "xprojects", "auto_user_default_project", "jsv_url", "jsv_allowed_mod", "libjvm_path", "additional_jvm_args",
+}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -362,13 +363,13 @@ func TestConfigurationFiles(t *testing.T) {
 func TestReports(t *testing.T) {
 	at := time.Unix(1000, 5e8)
 	running := agent.JobReport{ID: job.ID{Job: 3}, Queue: "all.q", Started: at, Submitted: time.Unix(900, 0), QueuePriority: 5}
-	m := reportOf(&running, "h")
+	m := reportOf(&running, "h", false)
 	if m.State != message.StateWritten || m.Task != 1 || m.Queue != "all.q@h" || len(message.GridEngine81.Usage(m.Usage, false)) != 6 || m.DeletedBy != "" {
 		t.Errorf("running: %+v", m)
 	}
 	over := running
 	over.Outcome = &job.Outcome{Ran: true, ExitStatus: 3, Start: at, End: at.Add(10 * time.Second), Usage: job.Usage{UserTime: 2, SystemTime: 1, CPU: 2.5, MaxRSS: 4096, PeakRSS: 8192, IOOps: 7}}
-	m = reportOf(&over, "h")
+	m = reportOf(&over, "h", false)
 	usage := map[string]float64{}
 	for _, u := range m.Usage {
 		usage[u.Name] = u.Value
@@ -384,22 +385,29 @@ func TestReports(t *testing.T) {
 			t.Errorf("%s has %d values: %+v", p.Name, len(list), list)
 		}
 	}
+	for p, n := range map[*message.Protocol]int{message.GridEngine81: 35, message.OCS90: 39, message.OCS91: 44} {
+		details := reportOf(&over, "h", true)
+		list := p.Usage(details.Usage, true)
+		if i := slices.IndexFunc(list, func(u message.Usage) bool { return u.Name == "acct_maxpss" }); len(list) != n || n == 44 && (i < 0 || list[i].Value != 8192) {
+			t.Errorf("%s with ENABLE_MEM_DETAILS has %d values: %+v", p.Name, len(list), list)
+		}
+	}
 	over.Outcome.Limit = &job.LimitExceeded{Name: "h_rt"}
-	if m := reportOf(&over, "h"); m.DeletedBy != "execd@h" {
+	if m := reportOf(&over, "h", false); m.DeletedBy != "execd@h" {
 		t.Errorf("ended for a limit: %+v", m)
 	}
 	failed := running
 	failed.Outcome = &job.Outcome{Failed: job.FailedProlog, FailedText: "text", Class: job.ClassQueue, Reason: "the prolog ended with 1"}
-	m = reportOf(&failed, "h")
+	m = reportOf(&failed, "h", false)
 	if m.Failed != 8 || m.GeneralFailure != message.FailureQueue || m.Error != "the prolog ended with 1" || len(m.Usage) != 2 || m.WaitStatus != 0 {
 		t.Errorf("failed: %+v", m)
 	}
 	slave := agent.JobReport{ID: job.ID{Job: 3}, Slave: true}
-	if m := reportOf(&slave, "h"); m.State != message.StateSlave || m.Usage != nil {
+	if m := reportOf(&slave, "h", false); m.State != message.StateSlave || m.Usage != nil {
 		t.Errorf("slave: %+v", m)
 	}
 	slave.Outcome = &job.Outcome{}
-	if m := reportOf(&slave, "h"); m.State != message.StateSlave || len(m.Usage) != 1 || m.Usage[0].Name != "exit_status" {
+	if m := reportOf(&slave, "h", false); m.State != message.StateSlave || len(m.Usage) != 1 || m.Usage[0].Name != "exit_status" {
 		t.Errorf("slave that has ended: %+v", m)
 	}
 }

@@ -39,7 +39,7 @@ type Protocol struct {
 	// binds says that the scheduler chooses the processors of jobs, and wants to know the parts of hosts
 	// for that.
 	binds bool
-	// running and ended are the names of usage values in their order.
+	// running and ended are the names of usage values in their order. Only values that are given are sent.
 	running, ended []string
 }
 
@@ -63,9 +63,9 @@ var (
 			TagGDIRequest: 1, TagAcknowledge: 2, TagReport: 3, TagJobExecution: 4, TagSlaveAllow: 5, TagChangeTicket: 6,
 			TagSignalJob: 7, TagSignalQueue: 8, TagKillExecd: 9, TagGetNewConf: 10, TagFullLoadReport: 13,
 		},
-		running: []string{"wallclock", "cpu", "mem", "io", "ioops", "iow", "vmem", "maxvmem", "rss", "maxrss"},
-		ended: slices.Concat([]string{"wallclock", "io", "ioops", "iow", "mem", "cpu", "vmem", "maxvmem", "rss", "maxrss"}, resourceUsage,
-			[]string{"acct_cpu", "acct_mem", "acct_io", "acct_ioops", "acct_iow", "acct_maxvmem", "acct_maxrss"}),
+		running: []string{"wallclock", "cpu", "mem", "io", "ioops", "iow", "vmem", "maxvmem", "rss", "maxrss", "pss", "maxpss"},
+		ended: slices.Concat([]string{"wallclock", "io", "ioops", "iow", "mem", "cpu", "vmem", "maxvmem", "rss", "maxrss", "pss", "maxpss"}, resourceUsage,
+			[]string{"acct_cpu", "acct_mem", "acct_io", "acct_ioops", "acct_iow", "acct_maxvmem", "acct_maxrss", "acct_maxpss"}),
 	}
 )
 

@@ -99,7 +99,9 @@ type Files struct{ Trace, Error, PEHosts string }
 // whether there is such a failure, and an address.
 //
 // 8.1.9 says "caused action: none" of all of them.
-func AtFailure(d *job.Description, o *job.Outcome, to []string, files Files) (m Message, ok bool) {
+//
+// tag is mail_tag of Open Cluster Scheduler's sge_conf(5), which stands before the subject; empty for none.
+func AtFailure(d *job.Description, o *job.Outcome, to []string, tag string, files Files) (m Message, ok bool) {
 	action := ""
 	switch o.Class {
 	case job.ClassJob:
@@ -141,7 +143,7 @@ func AtFailure(d *job.Description, o *job.Outcome, to []string, files Files) (m 
 			m.To = append(m.To, address)
 		}
 	}
-	m.Subject, m.Text = fmt.Sprintf("SGE 8.1.9: %s %s failed", kindOf(d), d.ID), text.String()
+	m.Subject, m.Text = strings.TrimSpace(fmt.Sprintf("%s SGE 8.1.9: %s %s failed", tag, kindOf(d), d.ID)), text.String()
 	return m, o.Failed != job.FailedNone && action != "" && len(m.To) > 0
 }
 

@@ -208,8 +208,8 @@ func TestMailToAdministratorsAboutFailures(t *testing.T) {
 		ID: d.ID, Failed: job.FailedProlog, Class: job.ClassQueue,
 		Stamp: "11/23/2026 05:05:42 [103:6766]: ", FailedText: "exit_status of prolog\x1b= 1", Reason: "exit_status of prolog\x1b= 1",
 	}
-	m, ok := AtFailure(d, o, []string{"root", "", "none", "ops@site"}, Files{Trace: "one\ntwo\r\n", PEHosts: "cellhost 1 all.q@cellhost UNDEFINED\n"})
-	want := Message{To: []string{"root", "ops@site"}, Subject: "SGE 8.1.9: Job-array task 10.2 failed", Text: `Job 10 caused action: Queue "all.q@cellhost" set to ERROR
+	m, ok := AtFailure(d, o, []string{"root", "", "none", "ops@site"}, "[lab]", Files{Trace: "one\ntwo\r\n", PEHosts: "cellhost 1 all.q@cellhost UNDEFINED\n"})
+	want := Message{To: []string{"root", "ops@site"}, Subject: "[lab] SGE 8.1.9: Job-array task 10.2 failed", Text: `Job 10 caused action: Queue "all.q@cellhost" set to ERROR
  User        = alice
  Queue       = all.q@cellhost
  Start Time  = <unknown>
@@ -231,17 +231,20 @@ cellhost 1 all.q@cellhost UNDEFINED
 		job.ClassQueueFinished: "caused action: Queue \"all.q@cellhost\" set to ERROR\n", job.ClassNone: "",
 	} {
 		o.Class = class
-		m, ok := AtFailure(d, o, []string{"root"}, Files{})
+		m, ok := AtFailure(d, o, []string{"root"}, "", Files{})
+		if ok && !strings.HasPrefix(m.Subject, "SGE 8.1.9: Job") {
+			t.Errorf("without a tag the subject is %q", m.Subject)
+		}
 		if ok != (want != "") || ok && !strings.Contains(m.Text, want) {
 			t.Errorf("%v: %v, %q", class, ok, m.Text)
 		}
 	}
 	// A procedure after the job that cannot be run, although that job is finished.
 	o.Class, o.Failed = job.ClassNone, job.FailedBeforeEpilog
-	if _, ok := AtFailure(d, o, []string{"root"}, Files{}); !ok {
+	if _, ok := AtFailure(d, o, []string{"root"}, "", Files{}); !ok {
 		t.Error("no mail for an epilog that is missing")
 	}
-	if _, ok := AtFailure(d, o, []string{"none"}, Files{}); ok {
+	if _, ok := AtFailure(d, o, []string{"none"}, "", Files{}); ok {
 		t.Error("there is nobody, and a mail")
 	}
 }
