@@ -113,12 +113,8 @@ func confRows() []attribute[Configuration] {
 		r.local = true
 		return r
 	}
-	localSince := func(release, name, def string, k kind[Configuration]) attribute[Configuration] {
-		r := since(release, name, def, k)
-		r.local = true
-		return r
-	}
 	const unlimited = math.MaxInt32
+	notUsed := kind[Configuration]{breaks: betweenItems, read: ignored[Configuration]}
 	return []attribute[Configuration]{
 		local("execd_spool_dir", "/var/spool/gridengine/execd", path(func(c cfg) *string { return &c.ExecdSpoolDir })),
 		local("mailer", "/usr/bin/mail", userCommand(nil, func(c cfg) *string { return &c.Mailer })),
@@ -174,12 +170,11 @@ func confRows() []attribute[Configuration] {
 		optional(local("libjvm_path", "", optionalPath(func(c cfg) *string { return &c.LibJVMPath }))),
 		optional(local("additional_jvm_args", "", anyText(func(c cfg) *string { return &c.AdditionalJVMArgs }))),
 		optional(global("mail_tag", "none", orNone(anyText(func(c cfg) *string { return &c.MailTag }), func(c cfg) *string { return &c.MailTag }))),
-		since("9.1", "gdi_request_limits", "none", kind[Configuration]{read: ignored[Configuration]}),
-		since("9.1", "binding_params", "enabled=true,implicit=false,mode=default,default_unit=C,on_any_host=false,filter=NONE",
-			kind[Configuration]{breaks: betweenItems, read: ignored[Configuration]}),
-		since("9.1", "jsv_params", "none", kind[Configuration]{breaks: betweenItems, read: ignored[Configuration]}),
-		since("9.1", "port_range", "none", kind[Configuration]{read: ignored[Configuration]}),
-		localSince("9.1", "topology_file", "none", kind[Configuration]{read: ignored[Configuration]}),
+		since("9.1", global("gdi_request_limits", "none", notUsed)),
+		since("9.1", global("binding_params", "enabled=true,implicit=false,mode=default,default_unit=C,on_any_host=false,filter=NONE", notUsed)),
+		since("9.1", global("jsv_params", "none", notUsed)),
+		since("9.1", global("port_range", "none", notUsed)),
+		since("9.1", local("topology_file", "none", notUsed)),
 		optional(local("cgroups_params", "", paramsKind(cgroupsParams, func(c cfg) *CgroupsParams { return &c.CgroupsParams }))),
 	}
 }
@@ -207,11 +202,10 @@ func tidyList(s string) string {
 	return strings.ReplaceAll(s, ", ", ",")
 }
 
-// since returns a row for an attribute that a release of Open Cluster Scheduler has introduced, and
+// since marks a row as that of an attribute that a release of Open Cluster Scheduler has introduced, and
 // that has no effect here.
-func since[T any](release, name, def string, k kind[T]) attribute[T] {
-	r := optional(row(name, def, k))
-	r.since = release
+func since[T any](release string, r attribute[T]) attribute[T] {
+	r.optional, r.since = true, release
 	return r
 }
 

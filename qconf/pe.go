@@ -75,9 +75,9 @@ var peTable = table[ParallelEnvironment]{
 		row("urgency_slots", string(UrgencyMin), kind[ParallelEnvironment]{read: readUrgencySlots}),
 		row("accounting_summary", "FALSE", boolean(func(p *ParallelEnvironment) *bool { return &p.AcctSummary })),
 		row("qsort_args", none, orNone(anyText(func(p *ParallelEnvironment) *string { return &p.QsortArgs }), func(p *ParallelEnvironment) *string { return &p.QsortArgs })),
-		since("9.0", "ign_sreq_on_mhost", "FALSE", boolean(func(*ParallelEnvironment) *bool { return new(bool) })),
-		since("9.0", "master_forks_slaves", "FALSE", boolean(func(*ParallelEnvironment) *bool { return new(bool) })),
-		since("9.0", "daemon_forks_slaves", "FALSE", boolean(func(*ParallelEnvironment) *bool { return new(bool) })),
+		since("9.0", row("ign_sreq_on_mhost", "FALSE", boolean(func(*ParallelEnvironment) *bool { return new(bool) }))),
+		since("9.0", row("master_forks_slaves", "FALSE", boolean(func(*ParallelEnvironment) *bool { return new(bool) }))),
+		since("9.0", row("daemon_forks_slaves", "FALSE", boolean(func(*ParallelEnvironment) *bool { return new(bool) }))),
 	},
 }
 

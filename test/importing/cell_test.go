@@ -138,6 +138,30 @@ func configure(t *testing.T, cell *gridengine.Cell) {
 	}
 }
 
+// configureNewer adds what only Open Cluster Scheduler knows.
+func configureNewer(t *testing.T, cell *gridengine.Cell) {
+	t.Helper()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	help, err := cell.Root("qstat", "-help")
+	check(err)
+	text, err := cell.Root("qconf", "-sc")
+	check(err)
+	check(cell.Configure("-Mc", "complexes", text+"device dev RSMAP <= YES YES 0 0\nseat seat INT <= YES HOST 0 0\n"))
+	_, err = cell.Root("qconf", "-mattr", "exechost", "complex_values", "lic=7,scratch=100G,seat=3,device=4(dev0 dev1 dev2 dev3)", "cellhost")
+	check(err)
+	check(cell.AddPE("forks", map[string]string{"control_slaves": "TRUE", "master_forks_slaves": "TRUE", "ign_sreq_on_mhost": "TRUE"}))
+	if strings.Contains(help, " 9.1") {
+		check(cell.SetConf(map[string]string{
+			"mail_tag": "[lab]", "port_range": "20000-20100", "execd_params": "KEEP_ACTIVE=ERROR,ENABLE_MEM_DETAILS=TRUE,USAGE_COLLECTION=HYBRID",
+		}))
+	}
+}
+
 // dropped returns an object without the attributes that qconf does not accept.
 func dropped(text string, names ...string) string {
 	var kept []string

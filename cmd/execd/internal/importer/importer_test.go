@@ -301,3 +301,36 @@ func FuzzTake(f *testing.F) {
 		}
 	})
 }
+
+// TestOpenClusterScheduler imports files that a master of Open Cluster Scheduler 9.1.4 with classic
+// spooling has written.
+func TestOpenClusterScheduler(t *testing.T) {
+	r := run(t, "--from", "testdata/ocs-9.1/common", "--from", "testdata/ocs-9.1/spool")
+	if r.status != ExitGood || r.out != "" {
+		t.Fatalf("exit status %d: %s%s", r.status, r.out, r.err)
+	}
+	for _, want := range []string{
+		`configuration:60: port_range: "20000-20100" has no effect: Open Cluster Scheduler 9.1 has introduced it`,
+		`forks:17: master_forks_slaves: "TRUE" has no effect: Open Cluster Scheduler 9.0 has introduced it`,
+	} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("no warning %q:\n%s", want, r.err)
+		}
+	}
+	c := load(t, r.conf)
+	if tag := c.Global().MailTag; tag != "[lab]" {
+		t.Errorf("mail_tag is %q", tag)
+	}
+	h, err := c.Host("cellhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := h.Value("complex_values"); v != "slots=2,lic=7,scratch=100G,seat=3,device=4(dev0 dev1 dev2 dev3)" {
+		t.Errorf("complex_values is %q", v)
+	}
+	x, _ := c.Complexes().Find("device")
+	y, _ := c.Complexes().Find("seat")
+	if x.Type != qconf.ComplexRSMap || y.Consumable != qconf.ConsumableHost {
+		t.Errorf("%+v %+v", x, y)
+	}
+}
