@@ -3,6 +3,7 @@ package accounting
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -68,6 +69,52 @@ var full = Record{
 
 func at(seconds, milliseconds int64) time.Time {
 	return time.UnixMilli(seconds*1000 + milliseconds).UTC()
+}
+
+// TestRecordsOfOpenClusterScheduler reads lines that masters of 9.1.4 and 9.0.13 have written.
+func TestRecordsOfOpenClusterScheduler(t *testing.T) {
+	text, err := os.ReadFile("testdata/ocs.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(text)) {
+		r, err := ParseJSON([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%d.%d %q %q by %q %d/%d %s maxrss %d ioops %d wallclock %.1f", r.Job, r.Task, r.PE, r.PETask, r.DeletedBy, r.Failed, r.ExitStatus,
+			r.Start.Format(time.DateTime), max(r.Usage.PeakRSS, r.Usage.MaxRSS), r.Usage.IOOps, r.Usage.Wallclock))
+		again, err := ParseJSON(AppendJSON(nil, r))
+		if err != nil {
+			t.Error(err)
+		} else if diff := cmp.Diff(r, again); diff != "" {
+			t.Errorf("after JSON: %s", diff)
+		}
+	}
+	want := []string{
+		`5.2 "" "" by "" 0/3 2026-11-23 23:46:43 maxrss 1503232 ioops 9 wallclock 0.0`,
+		`1.0 "daemon" "1.cellhost" by "" 0/0 2026-11-23 23:46:43 maxrss 27684864 ioops 63 wallclock 0.2`,
+		`1.0 "daemon" "" by "" 0/0 2026-11-23 23:46:43 maxrss 6746112 ioops 229 wallclock 0.3`,
+		`6.0 "" "" by "alice@cellhost" 100/137 2026-11-23 23:46:43 maxrss 1490944 ioops 17 wallclock 0.2`,
+		`2.0 "" "" by "execd@cellhost" 100/137 2026-11-23 23:46:43 maxrss 3088384 ioops 17 wallclock 2.0`,
+		`9.0 "" "" by "" 100/137 2026-11-23 23:46:28 maxrss 1658880 ioops 0 wallclock 0.1`,
+		`4.0 "daemon" "1.cellhost" by "" 0/0 2026-11-23 23:46:28 maxrss 27553792 ioops 0 wallclock 0.3`,
+		`4.0 "daemon" "" by "" 0/0 2026-11-23 23:46:28 maxrss 5115904 ioops 0 wallclock 0.4`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, line := range []string{
+		`{"time":1,"type":"new_job","job_number":3}`, `{"time":1,"type":"host","hostname":"n1"}`,
+	} {
+		if _, err := ParseJSON([]byte(line)); !errors.Is(err, ErrNoRecord) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	if r, err := ParseJSON([]byte(`{"time":1,"type":"acct","job_number":3}`)); err != nil || r.Job != 3 {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
 
 // TestFullRecord formats and parses a record with a value in every field.
@@ -231,6 +278,11 @@ func FuzzJSON(f *testing.F) {
 	for _, line := range recorded(f) {
 		if r, err := ParseClassic(line); err == nil {
 			f.Add(AppendJSON(nil, r))
+		}
+	}
+	if text, err := os.ReadFile("testdata/ocs.jsonl"); err == nil {
+		for line := range bytes.Lines(text) {
+			f.Add(line)
 		}
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {

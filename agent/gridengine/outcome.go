@@ -76,6 +76,9 @@ func ended(m *message.JobReport, r *agent.JobReport, host string) {
 	}
 }
 
+// exact returns a time in seconds since 1970, with its fraction.
+func exact(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+
 // peakOf returns the largest amount of RAM that a job had in use, in bytes.
 func peakOf(u *job.Usage) float64 { return float64(cmp.Or(u.PeakRSS, u.MaxRSS)) }
 
@@ -100,7 +103,6 @@ func failureOf(c job.Class) uint32 {
 func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 	o := r.Outcome
 	u := &o.Usage
-	seconds := func(sec, nsec int64) float64 { return float64(sec) + float64(nsec)/1e9 }
 	var list []message.Usage
 	add := func(name string, value float64) { list = append(list, message.Usage{Name: name, Value: value}) }
 	if o.Ran {
@@ -114,15 +116,15 @@ func usageOf(r *agent.JobReport, signal uint32) []message.Usage {
 		add("rss", 0)
 		add("maxrss", peakOf(u))
 	}
-	add("submission_time", float64(r.Submitted.Unix()))
+	add("submission_time", exact(r.Submitted))
 	add("priority", float64(r.QueuePriority))
 	if !o.Ran {
 		return list
 	}
 	add("exit_status", float64(o.ExitStatus))
 	add("signal", float64(signal))
-	add("start_time", seconds(o.Start.Unix(), 0))
-	add("end_time", seconds(o.End.Unix(), 0))
+	add("start_time", exact(o.Start))
+	add("end_time", exact(o.End))
 	wallclock := float64(o.End.Unix() - o.Start.Unix())
 	if u.Wallclock != 0 { // an epilog may have changed it
 		record := accounting.Record{Start: o.Start, End: o.End, Usage: *u}

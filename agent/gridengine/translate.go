@@ -60,7 +60,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 	}
 	start := &agent.Start{
 		ID: idOf(j), Owner: j.Owner, Group: j.Group, Department: j.Department, Request: request,
-		Submitted: time.Unix(j.Submitted.Seconds(), 0), Restarted: job.Restart(min(task.Restarted, uint32(job.RestartedFromCkpt))),
+		Submitted: time.UnixMicro(int64(j.Submitted)), Restarted: job.Restart(min(task.Restarted, uint32(job.RestartedFromCkpt))),
 		CheckpointPID: int(task.PID), PE: task.PEName, Slave: slave, Tickets: task.Tickets, Reservation: int(j.Reservation),
 	}
 	var here *message.Grant

@@ -375,7 +375,7 @@ func TestReports(t *testing.T) {
 		usage[u.Name] = u.Value
 	}
 	if m.State != message.StateExiting || m.WaitStatus != 0x31 || m.CkptArena != 1 || usage["exit_status"] != 3 ||
-		usage["start_time"] != 1000 || usage["end_time"] != 1010 || usage["ru_wallclock"] != 10 || usage["acct_cpu"] != 3 || usage["ru_maxrss"] != 4 ||
+		usage["start_time"] != 1000.5 || usage["end_time"] != 1010.5 || usage["ru_wallclock"] != 10 || usage["acct_cpu"] != 3 || usage["ru_maxrss"] != 4 ||
 		usage["submission_time"] != 900 || usage["priority"] != 5 || usage["maxrss"] != 8192 || usage["acct_maxrss"] != 8192 ||
 		usage["ioops"] != 7 || usage["acct_ioops"] != 7 {
 		t.Errorf("ended: %+v", m)
@@ -383,6 +383,12 @@ func TestReports(t *testing.T) {
 	for p, n := range map[*message.Protocol]int{message.GridEngine81: 35, message.OCS90: 39, message.OCS91: 41} {
 		if list := p.Usage(m.Usage, true); len(list) != n {
 			t.Errorf("%s has %d values: %+v", p.Name, len(list), list)
+		}
+	}
+	for p, want := range map[*message.Protocol]float64{message.GridEngine81: 1000, message.OCS90: 1_000_500_000, message.OCS91: 1_000_500_000} {
+		list := p.Usage(m.Usage, true)
+		if i := slices.IndexFunc(list, func(u message.Usage) bool { return u.Name == "start_time" }); i < 0 || list[i].Value != want {
+			t.Errorf("%s is told %+v, want the start time %v", p.Name, list, want)
 		}
 	}
 	for p, n := range map[*message.Protocol]int{message.GridEngine81: 35, message.OCS90: 39, message.OCS91: 44} {

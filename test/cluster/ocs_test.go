@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/test/gridengine"
@@ -75,6 +76,43 @@ func TestOpenClusterScheduler(t *testing.T) {
 			job := c.qsub("-q", here, "-l", "h_rt=2", "-b", "y", "-o", "/dev/null", "-j", "y", "/bin/sleep", "1000")
 			c.want(c.ended(job, 0, 1)[0], map[string]string{"deleted_by": by(series, "execd@"+c.Host), "exit_status": "137"})
 		})
+		c.run("execd qacct reads the records", func(c *cell) {
+			jobs := []int{
+				c.qsub("-q", here, "-t", "2", "-o", "/dev/null", "-j", "y", c.script("task.sh", "exit 3\n")),
+				c.qsub("-q", here, "-A", "project x", "-pe", "both", "2", "-o", "/dev/null", "-j", "y", c.script("pe.sh", "echo\n")),
+				c.sleeper("-q", here),
+			}
+			c.alice("qdel", strconv.Itoa(jobs[2]))
+			for _, job := range jobs {
+				c.until("it has a record", func() bool { return len(c.records(job)) > 0 })
+				theirs := c.fields(c.root("qacct", "-j", strconv.Itoa(job)))
+				if theirs["jobnumber"] != strconv.Itoa(job) {
+					c.Fatalf("qacct of the installation shows %v", theirs)
+				}
+				ours := c.fields(c.root(gridengine.BinDir+"/execd", "qacct", "-f", "/var/lib/gridengine/default/common/accounting.jsonl", "-j", strconv.Itoa(job)))
+				for _, name := range []string{
+					"qname", "hostname", "group", "owner", "project", "department", "jobname", "jobnumber", "taskid", "account", "priority",
+					"granted_pe", "slots", "exit_status", "deleted_by", "ru_wallclock", "ru_minflt", "ru_nvcsw", "arid", "submit_cmd_line",
+				} {
+					if number := regexp.MustCompile(`^[0-9]+`); name == "ru_wallclock" || name == "exit_status" {
+						theirs[name], ours[name] = number.FindString(theirs[name]), number.FindString(ours[name])
+					}
+					if theirs[name] != ours[name] {
+						c.Errorf("job %d: %s is %q, and qacct of the installation shows %q", job, name, ours[name], theirs[name])
+					}
+				}
+				if failed, _, _ := strings.Cut(theirs["failed"], " "); !strings.HasPrefix(ours["failed"], failed) {
+					c.Errorf("job %d: failed is %q, and qacct of the installation shows %q", job, ours["failed"], theirs["failed"])
+				}
+				// Theirs has milliseconds.
+				for _, name := range []string{"qsub_time", "start_time", "end_time"} {
+					t, err := time.Parse("2006-01-02 15:04:05.999999", theirs[name])
+					if want := t.Format("Mon Jan _2 15:04:05 2006"); err != nil || ours[name] != want {
+						c.Errorf("job %d: %s is %q, and qacct of the installation shows %q", job, name, ours[name], theirs[name])
+					}
+				}
+			}
+		})
 		c.run("running usage is shown", func(c *cell) {
 			job := c.qsub("-q", here, "-o", "/dev/null", "-j", "y",
 				c.script("shown.sh", tellBegin+"while [ ! -e /tmp/go.$JOB_ID. ]; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done\n"))
@@ -113,6 +151,16 @@ fi
 		}
 	})
 	c.nothingLeft()
+}
+
+// fields returns the lines of one record that qacct -j prints.
+func (c *cell) fields(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(line, " ")
+		all[name] = strings.TrimSpace(value)
+	}
+	return all
 }
 
 // by returns the value deleted_by of a record, which 9.0 does not have.

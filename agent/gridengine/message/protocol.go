@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -281,7 +282,9 @@ func (p *Protocol) Usage(values []Usage, ended bool) []Usage {
 		switch name {
 		case "submission_time", "start_time", "end_time":
 			if p.micros {
-				u.Value *= 1e6
+				u.Value = math.Round(u.Value * 1e6)
+			} else {
+				u.Value = math.Trunc(u.Value)
 			}
 		}
 		list = append(list, u)
