@@ -11,6 +11,7 @@ import (
 	"github.com/execd-project/execd/agent/gridengine/message"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/jobdir"
 )
 
 // joinCell finds out which cell of Grid Engine this host belongs to, and how it is called
@@ -44,10 +45,22 @@ func (d *daemon) openLink(shepherd string) error {
 	d.link, err = gridengine.New(gridengine.Options{
 		Cell: d.cell, Host: d.host, Cluster: d.agent.Cluster, Install: d.installFromMaster,
 		BinaryPath: filepath.Dir(shepherd), Identity: message.Identity{UID: os.Getuid(), GID: os.Getgid(), User: me.Name, Group: users.GroupName(uint32(os.Getgid()))},
-		Protocol: d.protocol, GPUComplex: d.gpuComplex, Limited: d.limited, Executable: d.Executable, ShellOf: loginShell, UserOf: userName, Topology: launch.Tree, Log: d.logOf("gridengine"),
+		Protocol: d.protocol, Release: &releaseFile{d.own}, GPUComplex: d.gpuComplex, Limited: d.limited, Executable: d.Executable, ShellOf: loginShell, UserOf: userName, Topology: launch.Tree, Log: d.logOf("gridengine"),
 	})
 	return err
 }
+
+// releaseFile is the file of the spool directory with the release of sge_qmaster.
+type releaseFile struct{ dir *jobdir.Dir }
+
+const releaseName = "qmaster_release"
+
+func (r *releaseFile) Read() (string, error) {
+	text, err := r.dir.ReadFile(releaseName)
+	return string(text), err
+}
+
+func (r *releaseFile) Write(word string) error { return r.dir.WriteFile(releaseName, []byte(word)) }
 
 // installFromMaster uses the configuration of sge_qmaster, and stores it for restarts without a
 // connection.

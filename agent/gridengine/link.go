@@ -46,7 +46,9 @@ type Options struct {
 	MungeSocket string
 	// Protocol is the protocol of sge_qmaster. If it is nil, the link finds it out.
 	Protocol *message.Protocol
-	Log      hclog.Logger
+	// Release keeps the release that the link has recognised last, for the next start; nil for none.
+	Release Memory
+	Log     hclog.Logger
 	// GPUComplex is the consumable with which sge_qmaster counts the GPUs of this host; empty if the
 	// agent does not give jobs GPUs.
 	GPUComplex string
@@ -67,6 +69,12 @@ type Options struct {
 	Look time.Duration
 	// Clock is nil for that of the machine.
 	Clock clock.Clock
+}
+
+// Memory keeps a word over restarts of the daemon.
+type Memory interface {
+	Read() (string, error)
+	Write(word string) error
 }
 
 // adminUser returns the user of the cell whose procedures are trusted; empty for none.
@@ -194,6 +202,7 @@ func (l *Link) Run(ctx context.Context, c agent.Commands) error {
 	}
 	s.current.Store(s.in(l.expected))
 	s.identified = make(chan struct{})
+	s.remembered = l.options.remembered()
 	stop := context.AfterFunc(ctx, func() { l.listener.Close() })
 	defer stop()
 	s.interval = s.loadInterval()

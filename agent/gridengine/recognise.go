@@ -25,6 +25,8 @@ type recognition struct {
 	until     time.Time                     // when to give up with this connection
 	held      []*commlib.Message            // messages that arrived before the answer
 	abandoned map[uint32]bool               // first requests in other forms
+	// remembered is the protocol that options.Release has; nil if that is unknown.
+	remembered *message.Protocol
 	// identified is closed when sge_qmaster has answered for the first time since the start.
 	identified     chan struct{}
 	identifiedOnce sync.Once
@@ -42,9 +44,33 @@ const mostHeld = 256
 // goroutine.
 func (r *recognition) codec() *message.Codec { return r.current.Load() }
 
-// expected returns the protocol that is most likely: that which the administrator or the cell names.
+// expected returns the protocol that is most likely: that which the administrator names, which
+// sge_qmaster had when the link last recognised it, or which the cell names. It is only the one to try first.
 func (o *Options) expected() *message.Protocol {
-	return cmp.Or(o.Protocol, o.Cell.Protocol(), message.Protocols[0])
+	return cmp.Or(o.Protocol, o.remembered(), o.Cell.Protocol(), message.Protocols[0])
+}
+
+// remembered returns the protocol that the link recognised last; nil if that is unknown.
+func (o *Options) remembered() *message.Protocol {
+	if o.Release == nil {
+		return nil
+	}
+	release, err := o.Release.Read()
+	if err != nil {
+		return nil
+	}
+	return message.ProtocolNamed(strings.TrimSpace(release))
+}
+
+// remember keeps the recognised release for the next start.
+func (s *session) remember(p *message.Protocol) {
+	if s.options.Release == nil || s.remembered == p {
+		return
+	}
+	s.remembered = p
+	if err := s.options.Release.Write(p.Name + "\n"); err != nil {
+		s.log.Warn("the release of sge_qmaster was not saved; after a restart the agent recognises it again", "error", err)
+	}
 }
 
 // in returns a codec of a protocol.
@@ -128,6 +154,7 @@ func (s *session) recognised(c *message.Codec) {
 	}
 	s.deadline = time.Time{}
 	s.log.Info("sge_qmaster is recognised", "release", c.Name)
+	s.remember(c.Protocol)
 }
 
 // release handles the messages that arrived before the first answer.

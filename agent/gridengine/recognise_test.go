@@ -98,6 +98,51 @@ func TestReleaseIsKnown(t *testing.T) {
 	}
 }
 
+// word is a memory for one word.
+type word struct {
+	mu   sync.Mutex
+	text string
+	told int // how often it was written
+}
+
+func (w *word) Read() (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text, nil
+}
+
+func (w *word) Write(text string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = text
+	w.told++
+	return nil
+}
+
+// TestReleaseIsRemembered checks that after a restart the link first tries the release that it has
+// recognised last, and that it recognises another one all the same.
+func TestReleaseIsRemembered(t *testing.T) {
+	kept := &word{text: "no release\n"}
+	for _, step := range []struct {
+		of    *message.Protocol
+		tries bool
+		told  int
+	}{{message.OCS90, true, 1}, {message.OCS90, false, 1}, {message.OCS91, true, 2}, {message.OCS91, false, 2}} {
+		w := speaking(t, step.of, func(o *Options) { o.Release = kept })
+		w.register()
+		w.full()
+		if tries := w.unread > 0; tries != step.tries {
+			t.Errorf("%s: %d requests were in another form", step.of.Name, w.unread)
+		}
+		if text, _ := kept.Read(); text != step.of.Name+"\n" || kept.told != step.told {
+			t.Errorf("%s: %q is kept, written %d times", step.of.Name, text, kept.told)
+		}
+		w.conn.Abort() // the link would wait for the end of the connection
+		w.stop()
+		w.ended <- <-w.ended // for the end of the test
+	}
+}
+
 // TestBusyMaster checks that a busy sge_qmaster gets the first request in the formats of several
 // releases and everything else in its own format only, and that no message that sge_qmaster sends
 // meanwhile is lost.
