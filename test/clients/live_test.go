@@ -21,10 +21,10 @@ type liveClient struct {
 	packages string
 	files    map[string]string
 	command  string
-	// endless is true if it does not end after a job has failed. It calls no commands then.
+	// endless is true if it does not end after a job has failed six times. It calls no commands then.
 	endless bool
-	// ignoresKill is true if it waits forever for a job that was killed before it wrote a file, or
-	// for other workers.
+	// ignoresKill is true if it does not report a job that was killed: it waits for a file of the job,
+	// or for other workers, or runs the job again.
 	ignoresKill bool
 }
 
@@ -58,6 +58,7 @@ else
 fi
 `}, command: "snakemake --latency-wait 20 --cluster 'qsub -terse -cwd -V -j y -o /dev/null' --cluster-cancel qdel --cluster-status 'sh status.sh' -j 250",
 	},
+	// With more jobs at once it runs jobs again that have ended: see docs/clients.md.
 	"makeflow": {
 		packages: "coop-computing-tools openmpi-bin", files: map[string]string{"make.py": `
 parts = ["part%d.txt" % i for i in range(PARTS)]
@@ -65,7 +66,7 @@ with open("Makeflow", "w") as f:
     for i, part in enumerate(parts):
         f.write("%s:\n\techo %d >> STARTED; (DOES) && echo %d > %s\n" % (part, i, i, part))
     f.write("sum.txt: %s\n\tcat %s > sum.txt\n" % (" ".join(parts), " ".join(parts)))
-`}, command: "python3 make.py && makeflow -T sge -J 250 Makeflow", endless: true, ignoresKill: true,
+`}, command: "python3 make.py && makeflow -T sge -J 30 Makeflow", endless: true, ignoresKill: true,
 	},
 	"toil": {
 		packages: "toil", files: map[string]string{"sum.py": `
