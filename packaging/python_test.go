@@ -1,6 +1,7 @@
 package packaging
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,9 @@ func TestPythonPackages(t *testing.T) {
 	output(t, "python3", "-m", "zipfile", "-e", wheel, root)
 	if got, want := imported(root), filepath.Join(root, "execd_client/__init__.py")+"\n"+version+"\n"; got != want {
 		t.Errorf("imported %q, want %q", got, want)
+	}
+	if _, err := os.Stat(filepath.Join(root, "execd_client/py.typed")); err != nil {
+		t.Errorf("the wheel: %v", err) // without it, type checkers ignore the annotations
 	}
 
 	root = t.TempDir()

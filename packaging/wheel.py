@@ -13,7 +13,7 @@ import zipfile
 version, directory = sys.argv[1:]
 source = pathlib.Path(__file__).parent.parent / "clients" / "python"
 about = f"execd_client-{version}.dist-info"
-files = {str(p.relative_to(source)): p.read_bytes() for p in sorted((source / "execd_client").glob("*.py*")) if p.is_file()}
+files = {str(p.relative_to(source)): p.read_bytes() for p in sorted((source / "execd_client").iterdir()) if p.suffix in (".py", ".typed")}
 files[f"{about}/METADATA"] = f"""Metadata-Version: 2.1
 Name: execd-client
 Version: {version}

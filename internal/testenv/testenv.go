@@ -75,6 +75,7 @@ const (
 	Lintian    Need = "lintian"    // lintian, which checks a .deb; no part of CI
 	Munge      Need = "munge"      // Debian's munge
 	DRMAA      Need = "drmaa"      // a C compiler, and Debian's python3-drmaa
+	Mypy       Need = "mypy"       // Debian's mypy, which checks the types of the Python module; no part of CI
 	XML        Need = "xml"        // xmllint, and the schemas of Debian's gridengine-common
 )
 
@@ -110,6 +111,7 @@ var checks = map[Need]func() error{
 	Fish:       checkProgram("fish", "fish"),
 	Loop:       checkLoop,
 	Lintian:    checkProgram("lintian", "lintian"),
+	Mypy:       checkProgram("mypy", "mypy"),
 	Munge:      checkProgram(munged, "munge"),
 }
 

@@ -300,7 +300,7 @@ func TestSoakLiveClients(t *testing.T) {
 			if !c.ignoresKill {
 				sub("killed", func() {
 					r := c.begin(ctx, s, "killed", 3, "sleep 1000")
-					r.awaitStarted(1)
+					r.awaitStarted(3) // some submit a job only later; it would sleep
 					s.must(s.run("qdel", "-u", s.user.Username))
 					r.fails()
 				})

@@ -195,3 +195,51 @@ func TestModulePython(t *testing.T) {
 		t.Errorf("%v\n%s\n%s, want %q", err, strings.Join(said, "\n"), stderr.String(), want)
 	}
 }
+
+// TestModulePythonTypes installs the module's wheel, and lets mypy check the module, a program that
+// uses it, and wrong uses.
+func TestModulePythonTypes(t *testing.T) {
+	testenv.Require(t, testenv.Python, testenv.Mypy)
+	dir := t.TempDir()
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok || err != nil && name != "mypy" {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	wheel, err := filepath.Abs("../../packaging/wheel.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := filepath.Abs("testdata/module.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run("python3", wheel, "1.0", dir)
+	run("python3", "-m", "venv", "--without-pip", "env")
+	packages := strings.TrimSpace(run("env/bin/python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
+	run("env/bin/python", "-m", "zipfile", "-e", "execd_client-1.0-py3-none-any.whl", packages)
+	check := func(paths ...string) string {
+		t.Helper()
+		return run("mypy", append([]string{"--strict", "--no-error-summary", "--python-executable", "env/bin/python", "--cache-dir", "cache"}, paths...)...)
+	}
+	if out := check(filepath.Join(packages, "execd_client"), program); out != "" {
+		t.Error(out)
+	}
+	testenv.WriteFile(t, filepath.Join(dir, "wrong.py"), `import execd_client
+
+job: str = execd_client.Client().submit(execd_client.Submission(text="true"))
+execd_client.Client().cancel("1")
+execd_client.Submission(comand=["true"])
+`)
+	out := check("wrong.py")
+	for _, want := range []string{"wrong.py:3: error", "wrong.py:4: error", "wrong.py:5: error"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("mypy says %q, want %s", out, want)
+		}
+	}
+}

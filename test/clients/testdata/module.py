@@ -71,7 +71,7 @@ try:
     failures.append("a job that does not exist has a status")
 except execd_client.UnknownJob:
     pass
-for fields in (
+cases: list[dict[str, typing.Any]] = [
     {},
     {"text": "true", "command": ["true"]},
     {"text": "true", "resources": {"h_rt": "1,h_vmem=1"}},
@@ -79,7 +79,8 @@ for fields in (
     {"text": "true", "tasks": Tasks(3, 1)},
     {"text": "true", "slots": 2},
     {"text": "true", "env": {"a=b": "c"}},
-):
+]
+for fields in cases:
     try:
         submit(**fields)
         failures.append(f"{fields} was submitted")
