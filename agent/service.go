@@ -76,7 +76,7 @@ func (s *starts) takeOut(why error) (pause time.Duration, ok bool) {
 		return 0, false
 	}
 	s.out, s.doubt = why, true
-	s.pause = min(max(2*s.pause, firstPause), seldomest)
+	s.pause = min(max(2*s.pause, firstPause), maxPauseByStarts)
 	return s.pause, true
 }
 
@@ -85,7 +85,7 @@ func (s *starts) tried(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.out = err; err != nil {
-		s.pause = max(s.pause, min(2*s.pause, oftenest))
+		s.pause = max(s.pause, min(2*s.pause, maxPauseByTrials))
 	}
 }
 
@@ -100,11 +100,11 @@ const (
 	// mostFailed is the number of starts that may fail in a row, each after a successful trial.
 	mostFailed = 3
 	// A host out of service is tried again after a pause. The pause grows with each trial that
-	// fails, up to oftenest. It also grows each time that starts fail after a successful trial,
-	// up to seldomest, until a start has been successful.
-	firstPause = time.Second
-	oftenest   = 30 * time.Second
-	seldomest  = 5 * time.Minute
+	// fails, up to maxPauseByTrials. It also grows each time that starts fail after a successful trial,
+	// up to maxPauseByStarts, until a start has been successful.
+	firstPause       = time.Second
+	maxPauseByTrials = 30 * time.Second
+	maxPauseByStarts = 5 * time.Minute
 )
 
 // troubleStarts is the name under which the agent reports that starts fail.

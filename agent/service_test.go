@@ -184,13 +184,13 @@ func TestFailuresInARowStopStarts(t *testing.T) {
 	for range mostFailed {
 		lose()
 	}
-	for pause := firstPause; pause < seldomest; pause *= 2 {
+	for pause := firstPause; pause < maxPauseByStarts; pause *= 2 {
 		w.outOfService(w.job(id+1, "/bin/true"), "starts in a row have failed")
 		w.trial(now, pause)
 		w.inService()
 		lose()
 	}
-	w.trial(now, seldomest)
+	w.trial(now, maxPauseByStarts)
 	w.inService()
 	write("exec " + shepherd + "\n")
 	for range 2 {

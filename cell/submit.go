@@ -25,7 +25,7 @@ func (c *Cell) Submit(now int64, by Caller, r *submit.Request) (*Answer, error) 
 	return c.SubmitAs(now, by, r, 0)
 }
 
-// SubmitAs is Submit with a number from Examine or TakeNumber. If another job has that number by
+// SubmitAs submits a job as Submit does, with a number from Examine or TakeNumber. If another job has that number by
 // now, the job gets a new one.
 func (c *Cell) SubmitAs(now int64, by Caller, r *submit.Request, number uint32) (*Answer, error) {
 	c.tick(now)

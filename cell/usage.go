@@ -121,7 +121,7 @@ func (c *Cell) SetUserUsage(user, project string, usage tickets.Usage, stamp int
 	return nil
 }
 
-// SetProjectUsage is SetUserUsage for a project.
+// SetProjectUsage sets the usage of a project as SetUserUsage does that of a user.
 func (c *Cell) SetProjectUsage(project string, usage tickets.Usage, stamp int64) error {
 	if err := c.policy.setProjectUsage(project, usage, stamp); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (d *Dir) PrivateTmp() (Tmpdir, error) { return d.readTmpdir(FilePrivateTmp)
 // (subuid(5)) there.
 func RemovePrivateTmp(t Tmpdir) error { return RemoveTmpdir(t, RemoveOptions{}) }
 
-// SweepPrivateTmp is SweepTmpdir for the directory behind a job's own /tmp that was not recorded. It
+// SweepPrivateTmp works like SweepTmpdir, for the directory behind a job's own /tmp that was not recorded. It
 // removes only empty directories: the directory is recorded before anything is made in it. All of
 // these directories belong to root, and others of that name may be in use, by another daemon.
 func SweepPrivateTmp(queueTmpdir, name string) error {

@@ -43,7 +43,7 @@ func otherActions() []action {
 	}
 }
 
-// clearUsage is -clearusage: of some users, or of all users and projects.
+// clearUsage clears usage (-clearusage): of some users, or of all users and projects.
 func (x *call) clearUsage(g *given) {
 	if len(g.values) == 0 {
 		a, err := x.cell.ClearUsage(x.now, x.in.By)
@@ -67,7 +67,7 @@ func (x *call) clearUsage(g *given) {
 	}
 }
 
-// cleanQueue is -cq: it restarts or removes the jobs that are left in queue instances.
+// cleanQueue cleans queue instances (-cq): it restarts or removes the jobs that are left in queue instances.
 func (x *call) cleanQueue(g *given) {
 	for _, name := range list(g.value()) {
 		r, err := compileQueue(x, name)

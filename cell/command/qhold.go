@@ -26,7 +26,7 @@ var (
 func (x *call) qhold() { x.hold("u") }
 func (x *call) qrls()  { x.hold("U") }
 
-// hold is qhold, or if the default letter is a capital, qrls, which treats small letters as
+// hold runs qhold, or if the default letter is a capital, qrls, which treats small letters as
 // capitals.
 func (x *call) hold(letters string) {
 	l, ok := x.jobLine()

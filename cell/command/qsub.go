@@ -265,7 +265,7 @@ func (x *call) refused(err error) {
 // help prints the options, to standard output.
 func (x *call) help() { x.stdout.lines(x.self.text()) }
 
-// describe is qsub -verify: it prints the job as it would be submitted. Its owner is not set yet
+// describe prints for qsub -verify the job as it would be submitted. Its owner is not set yet
 // (tested).
 func (x *call) describe(r *submit.Request) {
 	d := x.requested(r)

@@ -113,7 +113,7 @@ func labelOf(e *cell.Event) any {
 	return "job " + number(e.Job)
 }
 
-// verbOf is what the command would do with a hold.
+// verbOf returns what the command would do with a hold.
 func verbOf(e *cell.Event) any {
 	if e.Remove {
 		return "remove"
