@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -233,11 +234,16 @@ func TestBrokenGPUsAreNotOffered(t *testing.T) {
 // are offered without the values that it should have printed.
 func TestGPUsDespiteBadNvidiaSmi(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
-		"nonsense":      {"echo No devices were found", `"No devices were found", expected a PCI address`},
-		"an error":      {"echo NVIDIA-SMI has failed; exit 9", "exit status 9: NVIDIA-SMI has failed"},
-		"without end":   {"exec yes 00000000:41:00.0, " + uuid + "1, 81559", "it writes more than 1048576 bytes"},
-		"a large value": {"echo 00000000:41:00.0, " + uuid + "1, 99999999999999999999", "expected the memory in MiB"},
-		"nothing":       {"", ""},
+		"nonsense":           {"echo No devices were found", `"No devices were found", expected a PCI address`},
+		"an error":           {"echo NVIDIA-SMI has failed; exit 9", "exit status 9: NVIDIA-SMI has failed"},
+		"without end":        {"exec yes 00000000:41:00.0, " + uuid + "1, 81559", "it writes more than 1048576 bytes"},
+		"a large value":      {"echo 00000000:41:00.0, " + uuid + "1, 99999999999999999999", "expected the memory in MiB"},
+		"nothing":            {"", ""},
+		"control characters": {`printf '\033[2Jscreen\377\nand more' >&2; exit 1`, "exit status 1: \x1b[2Jscreen?"},
+		"nothing but errors": {"exec yes wrong >&2", "it writes more than 1048576 bytes"},
+		"one GPU twice":      {"echo 00000000:41:00.0, " + uuid + "1, 81559; echo 00000000:41:00.0, " + uuid + "2, 1", "the same address or UUID"},
+		"a UUID twice":       {"echo 00000000:41:00.0, " + uuid + "1, 81559; echo 00000000:42:00.0, " + uuid + "1, 81559", "the same address or UUID"},
+		"a child that stays": {"sleep 1000 & echo 00000000:41:00.0, " + uuid + "1, 81559", "cannot ask nvidia-smi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, file := hostWith(t, h100)
@@ -255,21 +261,77 @@ func TestGPUsDespiteBadNvidiaSmi(t *testing.T) {
 	}
 }
 
-// TestQueryEndsWithContext makes nvidia-smi and a child of it hang.
+// TestQueryEndsWithContext makes nvidia-smi and a child of it hang: both are killed, and nvidia-smi
+// is reaped. The next call works.
 func TestQueryEndsWithContext(t *testing.T) {
 	root, _ := hostWith(t, h100)
 	fifo := filepath.Join(root, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Reply(t, root, "echo runs >"+fifo, "sleep 1000 & wait")
+	testenv.Reply(t, root, "sleep 1000 &", "echo $$ $! >"+fifo, "wait")
 	ctx, cancel := context.WithCancel(t.Context())
+	type handle struct{ pid, fd int }
+	var processes []handle
 	go func() {
-		_, _ = os.ReadFile(fifo) // waits until it runs
-		cancel()
+		defer cancel()
+		text, _ := os.ReadFile(fifo) // waits until it runs
+		for _, word := range strings.Fields(string(text)) {
+			pid, _ := strconv.Atoi(word)
+			if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+				processes = append(processes, handle{pid, fd})
+			}
+		}
 	}()
 	if _, err := gpu.Query(ctx, root); err == nil {
 		t.Error("it has answered")
+	}
+	if len(processes) != 2 {
+		t.Fatalf("%d processes have told their numbers, want 2", len(processes))
+	}
+	for _, p := range processes {
+		poll := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(poll, 10_000); n != 1 {
+			t.Errorf("process %d was not killed (%v)", p.pid, err)
+			_ = unix.Kill(p.pid, unix.SIGKILL)
+		}
+		unix.Close(p.fd)
+	}
+	testenv.Reply(t, root, "echo 00000000:41:00.0, "+uuid+"1, 81559")
+	if _, err := gpu.Query(t.Context(), root); err != nil {
+		t.Errorf("after a call that was killed: %v", err)
+	}
+	if err := unix.Kill(processes[0].pid, 0); err != unix.ESRCH {
+		t.Errorf("the killed nvidia-smi was not reaped: %v", err)
+	}
+}
+
+// TestNvidiaSmiChangesItsMind swaps the UUIDs of two GPUs in the answer: jobs run with their numbers,
+// which stay where they are.
+func TestNvidiaSmiChangesItsMind(t *testing.T) {
+	first, second := h100, a40
+	first.UUID = ""
+	root, file := hostWith(t, first, second)
+	answer := func(a, b string) {
+		testenv.Reply(t, root, "echo 00000000:41:00.0, "+uuid+a+", '[N/A]'", "echo 00000000:61:00.0, "+uuid+b+", '[N/A]'")
+	}
+	answer("1", "2")
+	r := open(t, root, file)
+	r.Ask(t.Context())
+	before := r.Inventory().GPUs
+	answer("2", "1")
+	r.Ask(t.Context())
+	for i, g := range r.Inventory().GPUs {
+		if g.ID != before[i].ID || g.UUID != before[i].UUID || g.UUID == "" {
+			t.Errorf("%+v was %+v", g, before[i])
+		}
+	}
+	// The driver shows which it is: this is believed.
+	second.UUID = uuid + "7"
+	testenv.GPUs(t, root, second)
+	r.Refresh()
+	if g := r.Inventory().GPUs[1]; g.ID != "1" || g.UUID != uuid+"7" {
+		t.Errorf("the driver shows another UUID: %+v", g)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,15 +47,9 @@ func Query(ctx context.Context, root string) ([]Told, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Access(program, unix.X_OK); err != nil {
-		return nil, ErrNoProgram
-	}
-	if err := trust.Own().Program(program); err != nil {
-		return nil, fmt.Errorf("cannot run nvidia-smi: %w", err)
-	}
-	text, err := output(ctx, program, "--query-gpu=pci.bus_id,uuid,memory.total", "--format=csv,noheader,nounits")
+	text, err := ask(ctx, program, "--query-gpu=pci.bus_id,uuid,memory.total", "--format=csv,noheader,nounits")
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask nvidia-smi: %w", err)
+		return nil, err
 	}
 	told, err := ParseQuery(text)
 	if err != nil {
@@ -63,15 +58,43 @@ func Query(ctx context.Context, root string) ([]Told, error) {
 	return told, nil
 }
 
+// ask runs nvidia-smi and returns its output.
+func ask(ctx context.Context, program string, args ...string) (string, error) {
+	if err := unix.Access(program, unix.X_OK); err != nil {
+		return "", ErrNoProgram
+	}
+	if err := trust.Own().Program(program); err != nil {
+		return "", fmt.Errorf("cannot run nvidia-smi: %w", err)
+	}
+	text, err := output(ctx, program, args...)
+	if err != nil {
+		return "", fmt.Errorf("cannot ask nvidia-smi: %w", err)
+	}
+	return text, nil
+}
+
 // HasQuery reports whether there is an nvidia-smi below a root.
 func HasQuery(root string) bool {
 	return unix.Access(filepath.Join(root, queryProgram), unix.X_OK) == nil
 }
 
-// output runs a program in a session of its own and returns its output.
+// running holds a value while a process of nvidia-smi exists, at most one: a GPU that hangs would
+// make them pile up, each unkillable.
+var running = make(chan struct{}, 1)
+
+// errUnkillable means that an nvidia-smi that was killed still exists.
+var errUnkillable = errors.New("an earlier call was killed and has not ended yet")
+
+// output runs a program in a session of its own and returns its output. It kills all processes of
+// the session's first group before it returns, and a goroutine reaps the program.
 func output(ctx context.Context, program string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, QueryPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, QueryPatience, fmt.Errorf("it has not answered within %s", QueryPatience))
 	defer cancel()
+	select {
+	case running <- struct{}{}:
+	case <-ctx.Done():
+		return "", errUnkillable // no other call takes that long
+	}
 	cmd := exec.Command(program, args...) //nolint:gosec,noctx // trusted before; its whole group is killed below
 	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C", "HOME=/"}
 	cmd.Dir = "/"
@@ -81,15 +104,19 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	// A background process of the program may keep the pipe open.
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
+		<-running
 		return "", err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() {
+		ended <- cmd.Wait()
+		<-running
+	}()
 	select {
 	case err := <-ended:
 		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // its remaining processes
 		switch {
-		case out.over:
+		case out.over || wrong.over:
 			return "", errTooMuch
 		case err != nil:
 			if line := firstLine(wrong.kept.String() + out.kept.String()); line != "" {
@@ -100,10 +127,7 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 		return out.kept.String(), nil
 	case <-ctx.Done():
 		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return "", fmt.Errorf("it has not answered within %s", QueryPatience)
-		}
-		return "", ctx.Err()
+		return "", context.Cause(ctx)
 	}
 }
 
@@ -126,6 +150,8 @@ func (l *limited) Write(p []byte) (int, error) {
 
 var errTooMuch = fmt.Errorf("it writes more than %d bytes", maxQueryOutput)
 
+// firstLine returns the beginning of a text from nvidia-smi. It may have control characters, which
+// logs and commands escape.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	const longest = 200
@@ -133,7 +159,8 @@ func firstLine(s string) string {
 }
 
 // ParseQuery reads the answer of nvidia-smi: for each GPU a line with its address, UUID and
-// memory in MiB. A value that the driver does not know is in brackets: "[N/A]".
+// memory in MiB. A value that the driver does not know is in brackets: "[N/A]". An address or a UUID
+// that occurs twice makes the whole answer invalid: two jobs would get the same GPU by its UUID.
 func ParseQuery(text string) ([]Told, error) {
 	var list []Told
 	for line := range strings.Lines(text) {
@@ -160,6 +187,10 @@ func ParseQuery(text string) ([]Told, error) {
 			t.Memory = n << 20
 		} else if !strings.HasPrefix(fields[2], "[") {
 			return nil, fmt.Errorf("%q, expected the memory in MiB", firstLine(fields[2]))
+		}
+		same := func(x Told) bool { return x.Address == t.Address || t.UUID != "" && strings.EqualFold(x.UUID, t.UUID) }
+		if slices.ContainsFunc(list, same) {
+			return nil, fmt.Errorf("%q, but an earlier line has the same address or UUID", firstLine(line))
 		}
 		list = append(list, t)
 	}

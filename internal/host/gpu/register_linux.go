@@ -259,17 +259,7 @@ func (r *Register) Ask(ctx context.Context) (changed bool) {
 // become visible.
 func (r *Register) refresh(told []Told) (changed bool) {
 	v := Detect(r.root)
-	for i := range v.GPUs {
-		g := &v.GPUs[i]
-		for _, t := range told {
-			if t.Address == g.Address && g.Vendor == NVIDIA {
-				g.Memory = t.Memory
-				if g.UUID == "" {
-					g.UUID = t.UUID
-				}
-			}
-		}
-	}
+	r.believe(v, told)
 	if len(v.GPUs) > 0 || r.wasUsed() {
 		if err := r.number(v); err != nil {
 			v.closed = true // jobs cannot open GPUs that are not offered
@@ -284,6 +274,29 @@ func (r *Register) refresh(told []Told) (changed bool) {
 	before := r.now
 	r.now = v
 	return before == nil || !same(before, v)
+}
+
+// believe adds the answer of nvidia-smi to an inventory. It ignores a UUID that contradicts the
+// driver, or that the register knows as the UUID of another GPU that is still present: the two would
+// swap their numbers while jobs run with them.
+func (r *Register) believe(v *Inventory, told []Told) {
+	r.mu.Lock()
+	list := r.known
+	r.mu.Unlock()
+	for _, t := range told {
+		i := slices.IndexFunc(v.GPUs, func(g GPU) bool { return g.Address == t.Address })
+		if i < 0 || v.GPUs[i].Vendor != NVIDIA || t.UUID != "" && v.GPUs[i].UUID != "" && v.GPUs[i].UUID != t.UUID {
+			continue
+		}
+		v.GPUs[i].Memory = t.Memory
+		other := slices.ContainsFunc(list, func(k known) bool {
+			return k.uuid == t.UUID && k.address != t.Address &&
+				slices.ContainsFunc(v.GPUs, func(g GPU) bool { return g.Address == k.address })
+		})
+		if v.GPUs[i].UUID == "" && !other {
+			v.GPUs[i].UUID = t.UUID
+		}
+	}
 }
 
 // wasUsed reports whether the register has a file: the host has had GPUs.
