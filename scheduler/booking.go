@@ -228,14 +228,14 @@ func (s *State) bookAmounts(r *Running, sign int) error {
 // bookGrants books at most this many consumables. It returns the number of booked ones.
 func (s *State) bookGrants(r *Running, sign, most int) (done int, err error) {
 	for p, part := range s.model.portions(r.Grants, r.Away) {
-		if err := s.bookAt(r.Job.Category, p, part, sign, most, &done); err != nil {
+		if err := s.bookAt(r.Job.Category, p, part, &r.Grants[part.grant], sign, most, &done); err != nil {
 			return done, err
 		}
 	}
 	return done, nil
 }
 
-func (s *State) bookAt(c *Category, p Place, part portion, sign, most int, done *int) error {
+func (s *State) bookAt(c *Category, p Place, part portion, g *Grant, sign, most int, done *int) error {
 	return c.uses(p, func(u use) error {
 		n := u.times(part)
 		if n == 0 || *done == most {
@@ -244,8 +244,10 @@ func (s *State) bookAt(c *Category, p Place, part portion, sign, most int, done 
 		b := s.used.mutable(p, u.attribute)
 		if u.others {
 			b.others += int32(sign * n)
-		} else if err := b.amount.Add(sign*n, u.each); err != nil {
-			return fmt.Errorf("%s: %w", s.model.attributes[u.attribute].Name, err)
+		} else if n, each := s.model.counted(g, p, &u, n); n > 0 {
+			if err := b.amount.Add(sign*n, each); err != nil {
+				return fmt.Errorf("%s: %w", s.model.attributes[u.attribute].Name, err)
+			}
 		}
 		*done++
 		return nil

@@ -257,7 +257,7 @@ func (r *run) planTask(c *Category, pe PEID, grants []Grant, away Away, at span)
 func (r *run) planGrants(c *Category, pe PEID, grants []Grant, away Away, at span) {
 	total := away.Slots
 	for p, part := range r.model.portions(grants, away) {
-		r.planAt(c, p, part, at)
+		r.planAt(c, p, part, &grants[part.grant], at)
 	}
 	for _, g := range grants {
 		total += g.Slots
@@ -271,7 +271,7 @@ func peResource(pe PEID) resource {
 	return resource{place: Place{layer: atPE, index: int32(pe)}, attribute: None}
 }
 
-func (r *run) planAt(c *Category, p Place, part portion, at span) {
+func (r *run) planAt(c *Category, p Place, part portion, g *Grant, at span) {
 	_ = c.uses(p, func(u use) error {
 		n := u.times(part)
 		if n == 0 {
@@ -280,6 +280,8 @@ func (r *run) planAt(c *Category, p Place, part portion, at span) {
 		each := u.each
 		if u.others {
 			each = 1
+		} else if n, each = r.model.counted(g, p, &u, n); n == 0 {
+			return nil
 		}
 		r.plan.add(r.plan.diagramOf(resource{p, u.attribute, u.others}), at.booking(n, each))
 		return nil

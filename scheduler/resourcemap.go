@@ -31,22 +31,65 @@ func (t things) usedIDs(m *Model, p Place, a AttributeID) []bool {
 	return used
 }
 
+// surplus counts for an element how many more tasks hold it than the map allows: the map was changed
+// while they ran.
+type surplus map[surplusKey]int
+
+type surplusKey struct {
+	resource
+	id string
+}
+
 // bookThings marks the elements that a task got as used, or frees them. An element that a task
 // holds and that was removed from the map cannot be given to another task.
 func (s *State) bookThings(grants []Grant, sign int) {
 	for _, g := range grants {
 		for _, t := range g.Things {
+			at := resource{place: t.At, attribute: t.Attribute}
 			used, names := s.things.usedIDs(s.model, t.At, t.Attribute), s.model.named(t.At, t.Attribute)
 			for _, id := range t.IDs {
-				for i := range names {
-					if names[i] == id && used[i] == (sign < 0) {
-						used[i] = sign > 0
-						break
+				i := -1
+				key := surplusKey{at, id}
+				if sign > 0 || s.surplus[key] == 0 {
+					for k := range names {
+						if names[k] == id && used[k] == (sign < 0) {
+							i = k
+							break
+						}
 					}
+				}
+				if i >= 0 {
+					used[i] = sign > 0
+				} else if s.surplus[key] += sign; s.surplus[key] <= 0 {
+					delete(s.surplus, key)
 				}
 			}
 		}
 	}
+}
+
+// counted returns the amount that a task takes of a consumable at a place, as a number of times an
+// amount. Elements of a resource map that the task holds and that the map no longer has do not
+// count: a GPU that has disappeared with its task must not block another one.
+func (m *Model) counted(g *Grant, p Place, u *use, n int) (int, float64) {
+	if !m.attributes[u.attribute].resourceMap {
+		return n, u.each
+	}
+	names := m.named(p, u.attribute)
+	lost := 0
+	for _, t := range g.Things {
+		if t.At == p && t.Attribute == u.attribute {
+			for _, id := range t.IDs {
+				if !slices.Contains(names, id) {
+					lost++
+				}
+			}
+		}
+	}
+	if lost == 0 {
+		return n, u.each
+	}
+	return max(int(math.Round(float64(n)*u.each))-lost, 0), 1
 }
 
 // giveThings chooses the elements of resource maps that a task gets at its places: the first free

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -194,4 +195,72 @@ func TestAttributesOfParallelJob(t *testing.T) {
 	enqueue(t, s, 1, &scheduler.Requests{User: "u", Hard: requests("gpu", "1", "gpu_type", "H100"), PE: "fill", Slots: slots})
 	r := run(t, s, 100)[1]
 	wantIDs(t, r, []string{"1", "3"})
+}
+
+// gpuHost returns a host whose resource map has a value.
+func gpuHost(t *testing.T, value string) *scheduler.State {
+	t.Helper()
+	return scheduler.NewState(modelOf(t, directory(map[string]string{
+		"complexes": "gpu gpu RSMAP <= YES YES 0 0\n",
+		"hosts/n1":  "hostname n1\ncomplex_values gpu=" + value + "\n",
+		"queues/q":  "qname q\nhostlist n1\nslots 8\nload_thresholds NONE\n",
+	})))
+}
+
+// hold books a task with elements that it has got under an earlier configuration.
+func hold(t *testing.T, s *scheduler.State, id uint32, things ...string) *scheduler.Running {
+	t.Helper()
+	c, err := s.Model().Category(&scheduler.Requests{User: "u", Hard: request("gpu", strconv.Itoa(len(things)))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &scheduler.Running{Job: &scheduler.Job{ID: id, Category: c, Owner: "u"}, Task: 1, Started: 1, PE: scheduler.None, Grants: []scheduler.Grant{{Slots: 1}}}
+	if unknown := s.Model().SetNames(r, []map[string][]string{{"gpu": things}}); len(unknown) > 0 {
+		t.Fatal(unknown)
+	}
+	if err := s.Start(r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestMissingElements has tasks hold an element that has been removed from the map: the other
+// elements can be given, and afterwards as many as there are.
+func TestMissingElements(t *testing.T) {
+	s := gpuHost(t, "2(1 2)")
+	first := hold(t, s, 1, "0")
+	mixed := hold(t, s, 2, "3", "2")
+	enqueue(t, s, 3, &scheduler.Requests{User: "u", Hard: request("gpu", "1")})
+	wantIDs(t, run(t, s, 100)[3], []string{"1"})
+	enqueue(t, s, 4, &scheduler.Requests{User: "u", Hard: request("gpu", "1")})
+	if r := run(t, s, 110)[4]; r != nil {
+		t.Errorf("all are in use, and another job gets %v", ids(r))
+	}
+	if err := s.End(first); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, s, 120)[4]; r != nil {
+		t.Errorf("a missing one was freed, and another job gets %v", ids(r))
+	}
+	if err := s.End(mixed); err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, run(t, s, 130)[4], []string{"2"})
+}
+
+// TestElementsSharedBefore has two tasks share an element that is not shared under the new
+// configuration: it is given again only when both have finished.
+func TestElementsSharedBefore(t *testing.T) {
+	s := gpuHost(t, "2(0 1)")
+	first, second := hold(t, s, 1, "0"), hold(t, s, 2, "0")
+	if err := s.End(first); err != nil {
+		t.Fatal(err)
+	}
+	enqueue(t, s, 3, &scheduler.Requests{User: "u", Hard: request("gpu", "1")})
+	wantIDs(t, run(t, s, 100)[3], []string{"1"})
+	if err := s.End(second); err != nil {
+		t.Fatal(err)
+	}
+	enqueue(t, s, 4, &scheduler.Requests{User: "u", Hard: request("gpu", "1")})
+	wantIDs(t, run(t, s, 110)[4], []string{"0"})
 }

@@ -189,6 +189,7 @@ type State struct {
 
 	used     bookings
 	things   things
+	surplus  surplus
 	cores    []hostCores // by host; nil if bindings are left to the hosts
 	peUsed   []int
 	running  []*Running
@@ -219,7 +220,7 @@ func NewState(m *Model) *State {
 	s := &State{
 		model: m, load: make([][]value.Value, len(m.attributes)), static: make([]bool, len(m.attributes)),
 		problems: map[HostID][]error{}, raw: map[rawKey]value.Value{}, texts: map[rawKey]string{}, instances: make([]instanceState, len(m.instances)),
-		peUsed: make([]int, len(m.pes)), peOrder: make([]int64, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{}, things: things{},
+		peUsed: make([]int, len(m.pes)), peOrder: make([]int64, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{}, things: things{}, surplus: surplus{},
 	}
 	for i := range s.instances {
 		s.order++
