@@ -389,29 +389,6 @@ func (a *Agent) Health() Health {
 	return h
 }
 
-// addGPUs adds the GPUs of the host and their problems to its health. The caller holds the lock of the table.
-func (a *Agent) addGPUs(h *Health) {
-	v := a.gpus()
-	if v == nil {
-		return
-	}
-	h.Troubles = append(h.Troubles, v.Problems...)
-	jobs := map[string][]job.ID{}
-	for _, e := range a.table.jobs {
-		if e.run == nil || !e.state.Live() {
-			continue
-		}
-		for _, id := range e.run.GPUs() {
-			jobs[id] = append(jobs[id], e.id)
-		}
-	}
-	for _, g := range v.GPUs {
-		if !g.Integrated {
-			h.GPUs = append(h.GPUs, GPU{GPU: g, Jobs: jobs[g.ID]})
-		}
-	}
-}
-
 // trouble records that something does not work, or with a nil error, that it works again.
 func (a *Agent) trouble(what string, err error) { a.troubles.note(what, err) }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent/launch"
-	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
@@ -108,38 +107,6 @@ func (a *Agent) assignment(s *Start) (*launch.Assignment, error) {
 		err = a.permit(o)
 	}
 	return o, err
-}
-
-// gpus are the GPUs of this host; nil for none.
-func (a *Agent) gpus() *gpu.Inventory {
-	if a.options.GPUs == nil {
-		return nil
-	}
-	return a.options.GPUs()
-}
-
-// gpusFor returns the GPUs that jobs can be granted, and otherwise cannot open, under a
-// configuration. It is nil if the site manages them itself: it has another complex of this name, or
-// other IDs in the map of this host.
-func (a *Agent) gpusFor(c *qconf.Cluster) *gpu.Inventory {
-	v := a.gpus()
-	x, ok := c.Complexes().Find(launch.GPUMap)
-	if !v.Numbered() || ok && x.Type != qconf.ComplexRSMap {
-		return nil
-	}
-	h, err := c.Host(a.options.Host)
-	if err != nil {
-		return v
-	}
-	for _, s := range c.Complexes().Canonical(h.ComplexValues) {
-		if s.Name != launch.GPUMap {
-			continue
-		}
-		if m, err := qconf.ParseResourceMap(s.Value); err == nil && slices.ContainsFunc(m.IDs, func(id string) bool { return !v.Known(id) }) {
-			return nil
-		}
-	}
-	return v
 }
 
 // permit refuses, before anything of the job runs, a job with a procedure that this host does not

@@ -116,6 +116,7 @@ func (d *daemon) lookForGPUs(ctx context.Context) {
 	if d.gpus == nil {
 		return
 	}
+	d.agent.RestrictGPUs() // jobs of an earlier daemon
 	timer := time.NewTicker(lookInterval)
 	defer timer.Stop()
 	for {
@@ -138,6 +139,7 @@ func (d *daemon) refreshGPUs(ctx context.Context) {
 	if changed && d.gpus.Wants() {
 		d.gpus.Ask(ctx)
 	}
+	d.agent.RestrictGPUs() // also jobs whose start overlapped with the last change
 	if !changed {
 		return
 	}

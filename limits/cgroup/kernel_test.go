@@ -287,6 +287,17 @@ func TestDeniedDevice(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "full") || !strings.Contains(string(out), "not permitted") {
 		t.Errorf("a job that may not open /dev/full: %v, %s", err, out)
 	}
+	// A running job is kept from more: what it could not open before stays so.
+	if err := Deny(bound.Paths(), []Device{{Major: 1, Minor: 5}, {Major: 1, Minor: 3}}); err != nil { // zero(4), null(4)
+		t.Fatal(err)
+	}
+	out, _ = run(t, bound, "for d in zero full null urandom; do (exec 3</dev/$d) 2>&1 | grep -q 'not permitted' && echo no $d; done; exit 0").CombinedOutput()
+	if got := strings.Join(strings.Fields(string(out)), " "); got != "no zero no full no null" {
+		t.Errorf("after two more devices: %s", got)
+	}
+	if err := Deny(bound.Paths(), nil); err != nil {
+		t.Errorf("no more devices: %v", err)
+	}
 }
 
 func TestUsage(t *testing.T) {

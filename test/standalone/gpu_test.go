@@ -172,3 +172,90 @@ func TestGPUDisappears(t *testing.T) {
 		t.Errorf("the doctor says\n%s", r.stdout)
 	}
 }
+
+// TestGPUReturns takes a GPU out of a host while its job runs, and puts it back with another device
+// number: no other job gets it before its job has finished, and no job that was started before can
+// open the new device, except for its own job.
+func TestGPUReturns(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	testenv.Require(t, testenv.Cgroup)
+	m := withGPUs(t, twoNVIDIA...)
+	for name, minor := range map[string]int{"nvidia0": 0, "nvidia1": 1, "nvidia7": 7} {
+		testenv.Node(t, filepath.Join(m.gpuRoot(), "dev", name), 195, minor)
+	}
+	alice := someUsers(t, 1)[0]
+	out := m.open("out")
+	// A job shows its GPU, and which devices it can open whenever it is asked.
+	m.write("job.sh", `#!/bin/sh
+echo "gpu $SGE_HGR_gpu" >`+out+`/$1.new; mv `+out+`/$1.new `+out+`/$1
+while :; do
+	if [ -e `+out+`/$1.look ]; then
+		for d in nvidia0 nvidia1 nvidia7; do
+			LC_ALL=C cat `+m.gpuRoot()+`/dev/$d 2>&1 | grep -q 'No such device' && echo $d
+		done >`+out+`/$1.new; mv `+out+`/$1.new `+out+`/$1.can; rm `+out+`/$1.look
+	fi
+	[ ! -e `+out+`/$1.end ] || exit 0
+	sleep 0.05
+done
+`)
+	m.start()
+	submit := func(name, gpus string) {
+		m.submitted(m.as(alice, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-e", "/dev/null", "-l", "gpu="+gpus, "-N", name, filepath.Join(m.dir, "job.sh"), name))
+	}
+	wrote := func(file, want string) {
+		t.Helper()
+		m.until(file+" has "+want, func() bool {
+			text, err := os.ReadFile(filepath.Join(out, file))
+			return err == nil && strings.TrimSpace(string(text)) == want
+		})
+	}
+	order := func(file string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(out, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := func(offer string) {
+		t.Helper()
+		if err := unix.Kill(m.daemon.Pid(), unix.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		m.until("the host offers "+offer, func() bool { return strings.Contains(m.root("qconf", "-se", hostName).stdout, offer) })
+	}
+	if err := os.Chmod(out, 0o777); err != nil { //nolint:forbidigo // of the test alone
+		t.Fatal(err)
+	}
+	submit("first", "1")
+	wrote("first", "gpu 0")
+	submit("without", "0")
+	wrote("without", "gpu")
+	for _, dir := range []string{"proc/driver/nvidia/gpus", "sys/bus/pci/devices"} {
+		if err := os.RemoveAll(filepath.Join(m.gpuRoot(), dir, twoNVIDIA[0].Address)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed("gpu=1(1[")
+	if r := m.root("../execd", "status"); !strings.Contains(r.stdout, "GPU 0, which was at 0000:41:00.0, has disappeared") || !strings.Contains(r.stdout, "job 1 has GPU 0, which is missing") {
+		t.Errorf("the status is\n%s", r.stdout)
+	}
+	submit("second", "1")
+	wrote("second", "gpu 1")
+	submit("third", "1")
+	again := twoNVIDIA[0]
+	again.Minor = 7
+	testenv.GPUs(t, m.gpuRoot(), again)
+	changed("gpu=2(0[")
+	// nvidia0 is the device of no GPU since the second job was started.
+	for name, want := range map[string]string{"without": "", "second": "nvidia0\nnvidia1", "first": "nvidia0\nnvidia7"} {
+		order(name + ".look")
+		wrote(name+".can", want)
+	}
+	if _, err := os.Stat(filepath.Join(out, "third")); err == nil {
+		t.Error("the third job has got a GPU, and both are in use")
+	}
+	order("first.end")
+	wrote("third", "gpu 0")
+	for _, name := range []string{"without", "second", "third"} {
+		order(name + ".end")
+	}
+}
