@@ -277,11 +277,11 @@ func (r *run) planAt(c *Category, p Place, part portion, g *Grant, at span) {
 		if n == 0 {
 			return nil
 		}
-		each := u.each
-		if u.others {
-			each = 1
-		} else if n, each = r.model.counted(g, p, &u, n); n == 0 {
-			return nil
+		each := 1.0
+		if !u.others {
+			if n, each = r.model.counted(g, p, &u, n); n == 0 {
+				return nil
+			}
 		}
 		r.plan.add(r.plan.diagramOf(resource{p, u.attribute, u.others}), at.booking(n, each))
 		return nil

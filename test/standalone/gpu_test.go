@@ -222,7 +222,7 @@ done
 		}
 		m.until("the host offers "+offer, func() bool { return strings.Contains(m.root("qconf", "-se", hostName).stdout, offer) })
 	}
-	if err := os.Chmod(out, 0o777); err != nil { //nolint:forbidigo // of the test alone
+	if err := os.Chmod(out, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	submit("first", "1")

@@ -276,7 +276,7 @@ func TestQueryEndsWithContext(t *testing.T) {
 	go func() {
 		defer cancel()
 		text, _ := os.ReadFile(fifo) // waits until it runs
-		for _, word := range strings.Fields(string(text)) {
+		for word := range strings.FieldsSeq(string(text)) {
 			pid, _ := strconv.Atoi(word)
 			if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 				processes = append(processes, handle{pid, fd})
