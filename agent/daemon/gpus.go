@@ -46,7 +46,7 @@ func (d *daemon) openGPUs(ctx context.Context) error {
 		}
 		d.gpus = gpus
 	default:
-		d.gpus = gpu.OpenRegister(d.gpuRoot, filepath.Join(d.settings.spool, gpuFile))
+		d.gpus = gpu.OpenRegister(d.gpuRoot, filepath.Join(d.settings.spool, gpuFile), launch.GPUsInUse)
 	}
 	if d.gpus.Wants() {
 		// This is for a host whose devices have never been listed; later the list is in the file.

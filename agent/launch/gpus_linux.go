@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -66,7 +69,24 @@ func (p *Plan) chooseGPUs(spool *jobdir.Spool, near topology.CPUSet) error {
 	return nil
 }
 
+// GPUsInUse returns the numbers of the GPUs that unfinished jobs of another daemon on this host have.
+// file is in the spool directory of that daemon. It is a gpu.InUse.
+func GPUsInUse(file string) ([]string, error) {
+	path := filepath.Dir(file)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // it was removed with all of its jobs
+	}
+	spool, err := jobdir.OpenSpool(path)
+	if err != nil {
+		return nil, err
+	}
+	defer spool.Close()
+	used, err := gpusInUse(spool, "")
+	return slices.Sorted(maps.Keys(used)), err
+}
+
 // gpusInUse returns the numbers of the GPUs that belong to a job on this host that has not ended.
+// host is the name of this host in the descriptions of its jobs; empty for any name.
 func gpusInUse(spool *jobdir.Spool, host string) (map[string]bool, error) {
 	used := map[string]bool{}
 	ids, err := spool.Jobs()
@@ -86,8 +106,9 @@ func gpusInUse(spool *jobdir.Spool, host string) (map[string]bool, error) {
 }
 
 // gpusOf returns the numbers of the GPUs of a job; none if it has ended. A job whose supervisor was
-// killed has ended once its remaining processes have. Its directory may stay for a while, and the
-// master may already have given its GPUs to another job.
+// killed has ended once its remaining processes have, including processes that could not be killed at
+// once. Its directory may stay for a while, and the master may already have given its GPUs to another
+// job.
 func gpusOf(spool *jobdir.Spool, id job.ID, host string) ([]string, error) {
 	dir, err := spool.Open(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,15 +121,15 @@ func gpusOf(spool *jobdir.Spool, id job.ID, host string) ([]string, error) {
 	if _, ended, err := dir.ExitStatus(); err == nil && ended || abandoned(dir) {
 		return nil, nil
 	}
-	if swept, err := dir.Exists(fileSwept); err == nil && swept {
-		return nil, nil
+	if left, swept, err := survivors(dir); err != nil || swept && len(left) == 0 {
+		return nil, err
 	}
 	known, err := readOwn(dir)
 	if err != nil || known == nil || len(known.gpus) == 0 {
 		return nil, err
 	}
 	if known.boot != "" && known.boot != BootID() {
-		return nil, nil // its processes have ended with the host
+		return nil, nil // its processes have ended with the host, or it is on another host
 	}
 	d, err := dir.Description()
 	switch {
@@ -116,7 +137,7 @@ func gpusOf(spool *jobdir.Spool, id job.ID, host string) ([]string, error) {
 		return nil, nil // of a job that is given none: those are made one at a time
 	case err != nil:
 		return nil, err
-	case !strings.EqualFold(d.Host, host): // a spool directory that hosts share
+	case host != "" && !strings.EqualFold(d.Host, host): // a spool directory that hosts share
 		return nil, nil
 	}
 	return known.gpus, nil

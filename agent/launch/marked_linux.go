@@ -2,14 +2,19 @@ package launch
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/oslite"
+	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/process"
 )
 
@@ -25,24 +30,60 @@ import (
 //
 // After a normal end of the shepherd, only processes are left that a prolog or epilog started to
 // stay. They must not be ended, so do not call endMarked then.
-func (j *Job) endMarked() {
+//
+// endMarked returns the processes that exist after patience: the kernel does not end a process in an
+// uninterruptible sleep.
+func (j *Job) endMarked(patience time.Duration) []seen {
 	if j.Rebooted() {
-		return // no process has survived that, and the IDs may have been reused
+		return nil // no process has survived that, and the IDs may have been reused
 	}
-	deadline := time.Now().Add(orphansDeadline)
+	deadline := time.Now().Add(patience)
 	// An exiting process loses its environment before it disappears.
 	var killed []seen
-	for wait := time.Millisecond; time.Now().Before(deadline); wait = min(2*wait, 100*time.Millisecond) {
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		left := j.marked()
 		killed = slices.DeleteFunc(append(killed, left...), seen.gone)
-		if len(killed) == 0 {
-			return
+		if len(killed) == 0 || !time.Now().Before(deadline) {
+			slices.SortFunc(killed, func(a, b seen) int { return a.pid - b.pid })
+			return slices.CompactFunc(killed, func(a, b seen) bool { return a.pid == b.pid })
 		}
 		for _, p := range left {
 			p.kill()
 		}
 		time.Sleep(wait)
 	}
+}
+
+// formatSurvivors returns the content of fileSwept: a line with process ID and start time for each process that
+// endMarked could not end.
+func formatSurvivors(list []seen) []byte {
+	var b []byte
+	for _, p := range list {
+		b = fmt.Appendf(b, "%d %d\n", p.pid, p.start)
+	}
+	return b
+}
+
+// survivors returns the processes in fileSwept that still exist. swept is false without the file: the
+// processes have not been ended yet.
+func survivors(dir *jobdir.Dir) (list []seen, swept bool, err error) {
+	text, err := dir.ReadFile(fileSwept)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	for line := range strings.Lines(string(text)) {
+		var p seen
+		if _, err := fmt.Sscanf(line, "%d %d", &p.pid, &p.start); err != nil {
+			return nil, true, fmt.Errorf("%s/%s: %q: expected a process ID and a start time", dir.Path(), fileSwept, line)
+		}
+		if !p.gone() {
+			list = append(list, p)
+		}
+	}
+	return list, true, nil
 }
 
 // seen is a process that was seen in /proc.

@@ -32,20 +32,20 @@ func (j *Job) Collect(status syscall.WaitStatus) *job.Outcome {
 		}
 		reap()
 	case j.wasKilled(status):
-		j.endMarkedOnce()
+		j.endMarkedOnce(orphansDeadline)
 	}
 	jobGroupIDs.giveBack(j)
 	return Collect(j.Dir, j.Description, status)
 }
 
 // endMarkedOnce ends the remaining processes of a job whose shepherd was killed, but only once,
-// because the additional group ID may belong to another job later.
-func (j *Job) endMarkedOnce() {
+// because the additional group ID may belong to another job later. It records the processes that do
+// not end.
+func (j *Job) endMarkedOnce(patience time.Duration) {
 	if done, err := j.Dir.Exists(fileSwept); err == nil && done {
 		return
 	}
-	j.endMarked()
-	_ = j.Dir.WriteFile(fileSwept, nil)
+	_ = j.Dir.WriteFile(fileSwept, formatSurvivors(j.endMarked(patience)))
 }
 
 // wasKilled reports whether the shepherd did not end normally.

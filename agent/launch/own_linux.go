@@ -19,7 +19,8 @@ const (
 	fileOwn = "launch"
 	// fileKept marks a directory that was kept for inspection: the job no longer exists.
 	fileKept = "kept"
-	// fileSwept marks that the remaining processes of a killed supervisor were ended.
+	// fileSwept marks that the remaining processes of a killed supervisor were killed. It lists the
+	// ones that did not end.
 	fileSwept = "swept"
 )
 

@@ -20,7 +20,7 @@ func TestForgedGPUs(t *testing.T) {
 	root := t.TempDir()
 	testenv.GPUs(t, root, testenv.GPU{Vendor: "nvidia", Address: "0000:41:00.0", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000001", Minor: 0},
 		testenv.GPU{Vendor: "nvidia", Address: "0000:61:00.0", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000002", Minor: 1})
-	s.GPUs = gpu.OpenRegister(root, filepath.Join(w.spool.Path(), "gpus"))
+	s.GPUs = gpu.OpenRegister(root, filepath.Join(w.spool.Path(), "gpus"), nil)
 	defer s.GPUs.Close()
 	n := 0
 	honest := func() *order {
@@ -67,7 +67,7 @@ func TestSiteGPUs(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	root := t.TempDir()
 	testenv.GPUs(t, root, testenv.GPU{Vendor: "nvidia", Address: "0000:41:00.0", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000001"})
-	s := &Server{GPUs: gpu.OpenRegister(root, filepath.Join(t.TempDir(), "gpus")), SiteGPUs: []string{"0"}}
+	s := &Server{GPUs: gpu.OpenRegister(root, filepath.Join(t.TempDir(), "gpus"), nil), SiteGPUs: []string{"0"}}
 	defer s.GPUs.Close()
 	if !s.inventory().Numbered() {
 		t.Error("the host offers no GPU")

@@ -239,7 +239,7 @@ func (o *options) openGPUs() *gpu.Register {
 	if o.gpuRoot == "" {
 		return nil
 	}
-	r := gpu.OpenRegister(o.gpuRoot, filepath.Join(o.spool, gpuFile))
+	r := gpu.OpenRegister(o.gpuRoot, filepath.Join(o.spool, gpuFile), launch.GPUsInUse)
 	if r.Wants() {
 		r.Ask(context.Background())
 	}

@@ -259,3 +259,73 @@ done
 		order(name + ".end")
 	}
 }
+
+// TestGPUsOfKilledDaemon kills the daemon while it grants GPUs to jobs, at several steps, and starts
+// another one: no two jobs ever run with the same GPU, and all jobs run. A daemon with another spool
+// directory, which is started while the jobs run, offers no GPU.
+func TestGPUsOfKilledDaemon(t *testing.T) {
+	m := withGPUs(t, twoNVIDIA...)
+	mortal := t.TempDir()
+	if err := testenv.Build(mortal, "failpoint"); err != nil {
+		t.Fatal(err)
+	}
+	testenv.LetIn(t, mortal)
+	out := m.open("out")
+	// A job takes a lock for its GPU, and says so if another job has it.
+	m.write("job.sh", "#!/bin/sh\nmkdir "+out+"/$SGE_HGR_gpu || echo $JOB_ID $SGE_HGR_gpu >>"+out+"/shared\necho $JOB_ID >>"+out+
+		"/ran\nwhile [ -e "+out+"/wait ]; do sleep 0.05; done\nrmdir "+out+"/$SGE_HGR_gpu\n")
+	usual, alice := m.bin, someUsers(t, 1)[0]
+	submitted := 0
+	submit := func() {
+		r := m.as(alice, "qsub", "-terse", "-r", "n", "-wd", "/", "-o", "/dev/null", "-j", "y", "-l", "gpu=1", filepath.Join(m.dir, "job.sh"))
+		m.submitted(r)
+		submitted++
+	}
+	for _, point := range []string{"standalone-committed:4", "launch-own:2", "agent-starting:2", "agent-launched"} {
+		m.bin, m.env = mortal, []string{"EXECD_FAILPOINT=" + point}
+		m.start()
+		m.bin, m.env = usual, nil
+		_, gone := m.daemon.Process()
+		restarted := make(chan struct{})
+		go func() {
+			defer close(restarted)
+			<-gone
+			m.start()
+		}()
+		for range 3 {
+			submit() // qsub asks the next daemon if this one is killed
+		}
+		<-restarted
+		m.until(point+": all have run", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+		m.daemon.Kill()
+	}
+	if err := os.WriteFile(filepath.Join(out, "wait"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m.start()
+	submit()
+	m.until("the last one runs", func() bool { return len(lines(t, filepath.Join(out, "ran"))) == submitted })
+	m.daemon.Kill()
+	other := &machine{TB: t, bin: m.bin, dir: t.TempDir(), args: m.args}
+	testenv.LetIn(t, other.dir)
+	other.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\n")
+	other.start()
+	defer other.end()
+	other.until("it says why it has no GPUs", func() bool {
+		return strings.Contains(other.root("../execd", "status").stdout, "jobs of the daemon with the spool directory "+filepath.Join(m.dir, "spool")+" still have GPU 0")
+	})
+	if r := other.as(alice, "qsub", "-wd", "/", "-w", "e", "-l", "gpu=1", "-b", "y", "true"); r.status == 0 {
+		t.Errorf("it takes a job with a GPU: %+v", r)
+	}
+	m.start()
+	if err := os.Remove(filepath.Join(out, "wait")); err != nil {
+		t.Fatal(err)
+	}
+	m.until("the last one has finished", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+	if text, err := os.ReadFile(filepath.Join(out, "shared")); err == nil {
+		t.Errorf("jobs have run with a GPU that another job had:\n%s", text)
+	}
+	if ran := lines(t, filepath.Join(out, "ran")); len(ran) != submitted {
+		t.Errorf("%d jobs have run, %d were submitted: %q", len(ran), submitted, ran)
+	}
+}

@@ -34,7 +34,7 @@ func hostWith(t *testing.T, gpus ...testenv.GPU) (root, file string) {
 
 func open(t *testing.T, root, file string) *gpu.Register {
 	t.Helper()
-	r := gpu.OpenRegister(root, file)
+	r := gpu.OpenRegister(root, file, nil)
 	t.Cleanup(r.Close)
 	return r
 }

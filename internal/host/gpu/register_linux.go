@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,10 +25,13 @@ import (
 // GPUs disappear or are added, and the number of a GPU that has disappeared is not reused.
 //
 // Only one register at a time manages the GPUs below a root, and holds a lock: two daemons would
-// give the same GPU to two jobs. A register without the lock, or with an unreadable file, offers no
-// GPU, denies all of them to jobs, and tries again with each Refresh.
+// give the same GPU to two jobs. The lock says whose register held it last, because the jobs of a
+// daemon that was killed go on: until the last of them has finished, no other register takes the
+// lock. A register without the lock, or with an unreadable file, offers no GPU, denies all of them to
+// jobs, and tries again with each Refresh.
 type Register struct {
 	root, file string
+	inUse      InUse
 
 	reading sync.Mutex // serialises Refresh; guards lock and read
 	lock    *os.File   // nil without
@@ -55,10 +59,15 @@ const (
 // two processes: the front could hold the lock, or replace it.
 const lockFile = "run/execd-gpus.lock"
 
+// InUse returns the GPUs that the jobs of another daemon still have, by the file of its register.
+type InUse func(file string) (ids []string, err error)
+
 // OpenRegister finds the GPUs below a root (see Detect) and gives them their numbers, from the file
-// if it exists. Errors are among the problems of the inventory.
-func OpenRegister(root, file string) *Register {
-	r := &Register{root: root, file: file}
+// if it exists, whose path must be absolute. inUse tells whether the daemon that had the GPUs before
+// still has jobs with them; nil means that it never has. Errors are among the problems of the
+// inventory.
+func OpenRegister(root, file string, inUse InUse) *Register {
+	r := &Register{root: root, file: filepath.Clean(file), inUse: inUse}
 	r.refresh(nil)
 	return r
 }
@@ -80,6 +89,11 @@ func (r *Register) Close() {
 func (r *Register) open() error {
 	if r.lock == nil {
 		lock, err := lockGPUs(filepath.Join(r.root, lockFile))
+		if err == nil && lock != nil {
+			if err = r.takeOver(lock); err != nil {
+				lock.Close()
+			}
+		}
 		if err != nil {
 			return err
 		}
@@ -126,6 +140,36 @@ func lockGPUs(path string) (*os.File, error) {
 		return nil, fmt.Errorf("no GPUs are offered: cannot take the lock %s: %w", path, err)
 	}
 	return f, nil
+}
+
+// takeOver checks that no job has GPUs from the register that held the lock last, and writes whose
+// lock it is. The file does not outlive a restart of the host, and neither do jobs.
+func (r *Register) takeOver(lock *os.File) error {
+	const longest = 1 << 12
+	text, err := io.ReadAll(io.LimitReader(lock, longest))
+	if err != nil {
+		return fmt.Errorf("no GPUs are offered: cannot read the lock %s: %w", lock.Name(), err)
+	}
+	switch earlier := strings.TrimSuffix(string(text), "\n"); {
+	case earlier == r.file:
+		return nil
+	case earlier != "" && r.inUse != nil:
+		ids, err := r.inUse(earlier)
+		if err != nil {
+			return fmt.Errorf("no GPUs are offered: cannot find out which GPUs jobs of the daemon with the spool directory %s have: %w", filepath.Dir(earlier), err)
+		}
+		if len(ids) > 0 {
+			return fmt.Errorf("no GPUs are offered: jobs of the daemon with the spool directory %s still have GPU %s", filepath.Dir(earlier), strings.Join(ids, ", "))
+		}
+	}
+	err = lock.Truncate(0)
+	if err == nil {
+		_, err = lock.WriteAt([]byte(r.file+"\n"), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("no GPUs are offered: cannot write the lock %s: %w", lock.Name(), err)
+	}
+	return nil
 }
 
 func readFile(file string) (string, error) {
