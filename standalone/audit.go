@@ -73,10 +73,10 @@ func (m *Master) audit(caller audit.Caller, q *api.CommandRequest, in *command.I
 	}}
 }
 
-// callerOf returns the audit log's description of the user of a command.
-func callerOf(c *serve.Call) audit.Caller {
+// callerOf returns the user of a command on the socket.
+func callerOf(c *serve.Call) *caller {
 	uid := c.User.UID
-	return audit.Caller{Via: "socket", UID: &uid, User: c.User.Name, PID: c.PID}
+	return &caller{c.User, audit.Caller{Via: "socket", UID: &uid, User: c.User.Name, PID: c.PID}}
 }
 
 // writes notes in the file which files of the configuration are about to change, and waits for

@@ -33,6 +33,12 @@ func (m *Master) serveCommand(ctx context.Context, c *serve.Call) (any, *agentap
 	if err := decode(c.Body, q); err != nil {
 		return nil, err
 	}
+	return m.commandOf(ctx, callerOf(c), q, c.After)
+}
+
+// commandOf carries out a command line of a user. It calls after with functions to be called once the
+// answer was sent.
+func (m *Master) commandOf(ctx context.Context, c *caller, q *api.CommandRequest, after func(func())) (any, *agentapi.Error) {
 	if q.Name == "" || !validKey(q.Key) {
 		return nil, refuse(agentapi.InvalidArgument, "the message needs the name of a command and a key of 1 to 64 letters and digits")
 	}
@@ -40,17 +46,17 @@ func (m *Master) serveCommand(ctx context.Context, c *serve.Call) (any, *agentap
 	if failed != nil {
 		return nil, failed
 	}
-	in := m.input(c, q)
+	in := m.input(c.user, q)
 	in.Amended = confirmations
-	key := strconv.FormatUint(uint64(c.User.UID), 10) + " " + q.Key
+	key := strconv.FormatUint(uint64(c.user.UID), 10) + " " + q.Key
 	turns := m.changing
 	if onlyShows(q) {
 		turns = m.showing
 	}
-	if turns.take(ctx, c.User.UID) != nil {
+	if turns.take(ctx, c.user.UID) != nil {
 		return nil, ending()
 	}
-	c.After(func() { turns.give(c.User.UID) })
+	after(func() { turns.give(c.user.UID) })
 	found := make(chan *answer, 1)
 	err := m.do(ctx, func() {
 		x, first := newAnswer(key, m.clock.Now()), true
@@ -58,7 +64,7 @@ func (m *Master) serveCommand(ctx context.Context, c *serve.Call) (any, *agentap
 			x, first = m.seen.enter(x)
 		}
 		if first {
-			m.command(q, in, x, callerOf(c))
+			m.command(q, in, x, c.from)
 		}
 		found <- x
 	})
@@ -101,18 +107,18 @@ func decode(body []byte, q any) *agentapi.Error {
 // ending returns the answer to calls while the daemon is stopping.
 func ending() *agentapi.Error { return refuse(agentapi.Unavailable, api.Ending) }
 
-// input converts a request into the input of package command. The user comes from the kernel; of
-// the other fields it trusts only those that affect nobody else.
-func (m *Master) input(c *serve.Call, q *api.CommandRequest) *command.Input {
+// input converts a request of a user into the input of package command. Of the fields it trusts only
+// those that affect nobody else.
+func (m *Master) input(u *userdb.User, q *api.CommandRequest) *command.Input {
 	environment := api.Strings(q.Environment)
 	in := &command.Input{
 		Name: q.Name, Args: api.Strings(q.Args), Dir: string(q.Directory), Home: string(q.Home), Environment: environment,
-		Restricted: m.host.Users && c.User.UID != 0,
+		Restricted: m.host.Users && u.UID != 0,
 		Host:       m.host.Name, Stdin: q.Stdin, Files: map[string][]byte{}, Unreadable: map[string]string{}, Zone: zone(q.Zone), Judging: true, Terminal: q.Terminal, TerminalOut: q.TerminalOut,
 		By: cell.Caller{
-			User: c.User.Name, Group: userdb.System().GroupName(c.User.GID), Host: m.host.Name,
+			User: u.Name, Group: userdb.System().GroupName(u.GID), Host: m.host.Name,
 			Origin: &cell.Origin{
-				UID: int(c.User.UID), GID: int(c.User.GID), Directory: string(q.Directory), Environment: submit.Origin(environment),
+				UID: int(u.UID), GID: int(u.GID), Directory: string(q.Directory), Environment: submit.Origin(environment),
 			},
 		},
 	}

@@ -53,7 +53,7 @@ const (
 
 // Caller identifies the caller. Unknown fields are left out.
 type Caller struct {
-	// Via is the way of the call: socket, tls, loopback, gridengine, signal or file.
+	// Via is the way of the call: socket, tls, loopback, web, gridengine, signal or file.
 	Via  string  `json:"via"`
 	UID  *uint32 `json:"uid,omitempty"`
 	User string  `json:"user,omitempty"`

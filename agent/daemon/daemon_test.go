@@ -44,8 +44,8 @@ func TestConflictingOptions(t *testing.T) {
 // them.
 func TestOptionsOfAnAgentAlone(t *testing.T) {
 	for _, args := range []string{
-		"--listen :6446", "--listen=:6446", "-listen :6446", "--tls-cert x", "--tls-key x", "--tls-ca x", "--master gridengine", "--master=m1.site",
-		"--listen-loopback 127.0.0.1:1", "--token-file x", "--master gridengine --log-json", "--log-json --tls-ca x",
+		"--listen :6446", "--listen=:6446", "-listen :6446", "--master gridengine", "--master=m1.site",
+		"--listen-loopback 127.0.0.1:1", "--token-file x", "--master gridengine --log-json", "--log-json --listen :1",
 	} {
 		c := Command{Name: "standalone", Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
 		status, err := c.Run()
@@ -56,6 +56,7 @@ func TestOptionsOfAnAgentAlone(t *testing.T) {
 	for args, want := range map[string]string{
 		"--metric :1": "unknown option --metric (did you mean --metrics?)", "--health-user": "--health-user needs a value: --health-user USER", "--xyzzy": "unknown option --xyzzy",
 		"--spool-per-usr 1": "unknown option --spool-per-usr (did you mean --spool-per-user?)", "--hang-up soon": `--hang-up "soon"`,
+		"--tls-cert x": "for --web, which is missing", "--web :8443": "--web needs --tls-cert and --tls-key", "--web 8443 --tls-cert x --tls-key y": `--web "8443"`,
 	} {
 		c := Command{Name: "standalone", Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
 		if _, err := c.Run(); err == nil || !strings.Contains(err.Error(), want) {

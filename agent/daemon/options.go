@@ -29,6 +29,7 @@ type settings struct {
 	socket                         string
 	managers                       []string
 	listen, tlsCert, tlsKey, tlsCA string
+	web                            string // address of pages for browsers; empty for none
 	masters                        []string
 	loopback, tokenFile            string
 	metrics, sensorUser            string
@@ -102,16 +103,17 @@ func parse(name string, args []string) (*settings, error) {
 		"metrics": &s.metrics, "sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser,
 		"health-interval": &s.healthIntervalText, "hang-up": &s.hangUpText, "gpu-root": &s.gpuRoot, "manager": &s.managers, "log-level": &s.logLevels,
 		"log-json": &s.logJSON, "audit-required": &s.auditRequired,
+		"tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
 	}
 	// How other masters than the daemon itself get to it.
 	others := options.Values{
-		"listen": &s.listen, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
+		"listen":          &s.listen,
 		"listen-loopback": &s.loopback, "token-file": &s.tokenFile, "procedures": &s.procedures, "master": &s.masters, "master-version": &s.masterVersion,
 		"gpu-complex": &s.gpuComplex,
 	}
 	if s.ownMaster {
 		to["spool-per-user"], to["spool-reserve"], to["memory-per-user"] = &s.perUserText, &s.reserveText, &s.memoryText
-		to["front-user"] = &s.frontUser
+		to["front-user"], to["web"] = &s.frontUser, &s.web
 	} else {
 		maps.Copy(to, others)
 	}
@@ -164,12 +166,17 @@ func (s *settings) complete() error {
 	}
 	tls := s.tlsCert != "" || s.tlsKey != "" || s.tlsCA != "" || len(s.masters) > 0
 	switch {
-	case s.listen == "" && tls:
-		return options.Usagef("--tls-cert, --tls-key, --tls-ca and --master are for --listen, which is missing")
+	case s.listen == "" && len(s.masters) > 0:
+		return options.Usagef("--master is for --listen, which is missing")
+	case s.listen == "" && s.web == "" && tls:
+		return options.Usagef("--tls-cert, --tls-key and --tls-ca are for %s, which is missing", map[bool]string{true: "--web", false: "--listen"}[s.ownMaster])
 	case s.listen != "" && (s.tlsCert == "" || s.tlsKey == "" || s.tlsCA == "" || len(s.masters) == 0):
 		return options.Usagef("--listen needs --tls-cert, --tls-key, --tls-ca and --master; without certificates there is --listen-loopback")
 	case (s.loopback == "") != (s.tokenFile == ""):
 		return options.Usagef("--listen-loopback and --token-file need each other")
+	}
+	if err := s.checkWeb(); err != nil {
+		return err
 	}
 	switch s.hangUpText {
 	case "":

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -50,6 +51,8 @@ type Command struct {
 	// --front-user root makes it, because jobs execute programs in it. It is nil if there is no
 	// such directory.
 	CellDir func(dir string, h *Host) (cell string, err error)
+	// Web makes the pages for browsers (--web); nil for a command without pages.
+	Web func(*Web) (Pages, error)
 }
 
 // Master is a master in the process of the agent.
@@ -178,7 +181,9 @@ type daemon struct {
 	health        *healthcheck.Check // nil for none
 	link          *gridengine.Link   // to an sge_qmaster; nil for none
 	cell          *gridengine.Cell
-	master        Master   // nil for none
+	master        Master // nil for none
+	pages         Pages  // nil for none
+	browsers      net.Listener
 	said          sync.Map // the problems that sayDoubtful has logged
 	// beside are the goroutines that begin has started. They end with its context.
 	beside  sync.WaitGroup
@@ -232,6 +237,9 @@ func (d *daemon) open() (err error) {
 		return err
 	}
 	if err := d.makeMaster(); err != nil {
+		return err
+	}
+	if err := d.openWeb(); err != nil {
 		return err
 	}
 	server, err := serve.New(d.serving())
@@ -371,8 +379,9 @@ func (d *daemon) serving() serve.Options {
 		Audit:  d.audit,
 		Notify: func(err error) { d.logOf("api").Warn("the API reports an error", "error", err) },
 	}
+	o.Methods = d.methods()
 	if d.master != nil {
-		o.Methods, o.OwnMaster = d.master.Methods(), true
+		o.OwnMaster = true
 		o.Limits.Connections, o.Limits.AllConnections = connections()
 	}
 	if d.listen != "" {
@@ -414,6 +423,9 @@ func (d *daemon) close() {
 			d.log.Error("cannot close the state of the cell", "error", err)
 		}
 	}
+	if d.browsers != nil {
+		_ = d.browsers.Close()
+	}
 	d.topology.Close()
 	if d.gpus != nil {
 		d.gpus.Close()
@@ -446,6 +458,7 @@ func (d *daemon) begin(ctx context.Context) error {
 	if err := d.serveMetrics(ctx); err != nil {
 		return err
 	}
+	d.serveWeb(ctx)
 	d.announce(ctx)
 	d.beside.Go(func() { d.shrink(ctx) })
 	d.beside.Go(func() { d.lookForGPUs(ctx) })

@@ -104,6 +104,11 @@ Access
   --socket PATH        Unix socket for the commands (default: /run/execd/agent.sock,
                        without root below XDG_RUNTIME_DIR)
   --manager USER       manager of the cell (qconf(1), -am); may be repeated
+  --web ADDRESS        TCP address, host:port, of pages for browsers over TLS: see
+                       execd-web(1) (default: none)
+  --tls-cert FILE      certificate of the pages
+  --tls-key FILE       key of this certificate
+  --tls-ca FILE        authorities that sign certificates of users
 
 Operation
   --front-user USER    run the daemon as this user, and only what starts jobs as root:

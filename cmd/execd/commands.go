@@ -264,7 +264,7 @@ func runStandalone(args []string) (int, error) {
 		return daemon.ExitCannotRun, err
 	}
 	c := daemon.Command{
-		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version.String(), Name: "standalone", CellDir: standalone.MakeCellDir,
+		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version.String(), Name: "standalone", CellDir: standalone.MakeCellDir, Web: newPages,
 		Master: func(h *daemon.Host) (daemon.Master, error) {
 			m, err := standalone.New(h, clock.System())
 			if err != nil {

@@ -24,7 +24,7 @@ type Paths struct {
 
 // Material is the content of the files. It never changes.
 type Material struct {
-	Authorities *x509.CertPool
+	Authorities *x509.CertPool // nil if Paths.CA is empty
 	Certificate tls.Certificate
 }
 
@@ -46,6 +46,9 @@ type stamp struct {
 }
 
 func (s stamp) same(t stamp) bool {
+	if s.file == nil || t.file == nil {
+		return s.file == nil && t.file == nil
+	}
 	return s.modified.Equal(t.modified) && s.size == t.size && os.SameFile(s.file, t.file)
 }
 
@@ -55,6 +58,18 @@ func Open(paths Paths, notify func(error)) (*Files, error) {
 	if paths.CA == "" || paths.Certificate == "" || paths.Key == "" {
 		return nil, errors.New("TLS needs three files: the certificates of the authorities, an own certificate, and its key")
 	}
+	return open(paths, notify)
+}
+
+// OpenServer does the same as Open for a server whose clients need no certificates: paths.CA may be empty.
+func OpenServer(paths Paths, notify func(error)) (*Files, error) {
+	if paths.Certificate == "" || paths.Key == "" {
+		return nil, errors.New("TLS needs a certificate and its key")
+	}
+	return open(paths, notify)
+}
+
+func open(paths Paths, notify func(error)) (*Files, error) {
 	if notify == nil {
 		notify = func(error) {}
 	}
@@ -96,6 +111,9 @@ func (f *Files) Current() Material {
 
 func (f *Files) stamps() (stamps [3]stamp, err error) {
 	for i, path := range []string{f.paths.CA, f.paths.Certificate, f.paths.Key} {
+		if path == "" {
+			continue
+		}
 		info, err := os.Stat(path)
 		if err != nil {
 			return stamps, err
@@ -106,13 +124,15 @@ func (f *Files) stamps() (stamps [3]stamp, err error) {
 }
 
 func read(p Paths) (m Material, err error) {
-	pem, err := os.ReadFile(p.CA)
-	if err != nil {
-		return m, err
-	}
-	m.Authorities = x509.NewCertPool()
-	if !m.Authorities.AppendCertsFromPEM(pem) {
-		return m, fmt.Errorf("%s: no certificate is in it, expected those of authorities in PEM", p.CA)
+	if p.CA != "" {
+		pem, err := os.ReadFile(p.CA)
+		if err != nil {
+			return m, err
+		}
+		m.Authorities = x509.NewCertPool()
+		if !m.Authorities.AppendCertsFromPEM(pem) {
+			return m, fmt.Errorf("%s: no certificate is in it, expected those of authorities in PEM", p.CA)
+		}
 	}
 	if m.Certificate, err = tls.LoadX509KeyPair(p.Certificate, p.Key); err != nil {
 		return m, fmt.Errorf("%s and %s: %w", p.Certificate, p.Key, err)

@@ -58,6 +58,15 @@ func checkProgram(name, pkg string) func() error {
 	}
 }
 
+func checkChromium() error {
+	for _, name := range []string{"chromium", "npm"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("install chromium and npm: %w", err)
+		}
+	}
+	return nil
+}
+
 func checkLoop() error {
 	for _, name := range []string{"mkfs.ext4", "mount", "truncate"} {
 		if _, err := exec.LookPath(name); err != nil {

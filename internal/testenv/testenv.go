@@ -72,6 +72,7 @@ const (
 	Zsh        Need = "zsh"        // zsh
 	Fish       Need = "fish"       // fish
 	Loop       Need = "loop"       // loop devices, and mkfs.ext4 to make file systems for them
+	Chromium   Need = "chromium"   // chromium, and npm for axe-core; no part of CI
 	Lintian    Need = "lintian"    // lintian, which checks a .deb; no part of CI
 	Munge      Need = "munge"      // Debian's munge
 	DRMAA      Need = "drmaa"      // a C compiler, and Debian's python3-drmaa
@@ -110,6 +111,7 @@ var checks = map[Need]func() error{
 	Zsh:        checkProgram("zsh", "zsh"),
 	Fish:       checkProgram("fish", "fish"),
 	Loop:       checkLoop,
+	Chromium:   checkChromium,
 	Lintian:    checkProgram("lintian", "lintian"),
 	Mypy:       checkProgram("mypy", "mypy"),
 	Munge:      checkProgram(munged, "munge"),

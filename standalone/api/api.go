@@ -26,6 +26,10 @@ const (
 	PathPlaces  = Path + "Places"  // nothing, PlacesAnswer
 )
 
+// PathLink is the path of a call to the web pages of a daemon (--web), which execd agent may have, too:
+// it takes nothing and returns a LinkAnswer.
+const PathLink = "/execd.v1.Web/Link"
+
 // Text is a text that need not be UTF-8. In JSON, a text that is not UTF-8 is an object with the
 // base64 of its bytes.
 type Text string
@@ -225,6 +229,12 @@ type PlacesAnswer struct {
 	Accounting Text `json:"accounting,omitempty"` // the accounting file (accounting(5)); empty if there is none
 }
 
+// LinkAnswer is a link with which the caller enters the web pages. It works once.
+type LinkAnswer struct {
+	Link    string `json:"link"`
+	Seconds int    `json:"seconds"` // after which it is invalid
+}
+
 // End describes the end of a task.
 type End struct {
 	Task       uint32 `json:"task,omitempty"` // 0 for a job that is not an array job
@@ -315,4 +325,27 @@ func (c *Client) Places(ctx context.Context) (*PlacesAnswer, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// Link makes a link to the web pages of the daemon.
+func (c *Client) Link(ctx context.Context) (*LinkAnswer, error) {
+	a := &LinkAnswer{}
+	if err := c.call(ctx, PathLink, struct{}{}, a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+type remoteKey struct{}
+
+// From returns a context for calls that a user makes from an address to the master of the same process, such as
+// calls of web pages.
+func From(ctx context.Context, address string) context.Context {
+	return context.WithValue(ctx, remoteKey{}, address)
+}
+
+// Remote returns the address of From; empty for none.
+func Remote(ctx context.Context) string {
+	address, _ := ctx.Value(remoteKey{}).(string)
+	return address
 }

@@ -22,13 +22,19 @@ import (
 // Finder finds output files. It asks for the home directory of each owner once, as the answer may come from
 // another host. It is for one goroutine.
 type Finder struct {
+	// IsDir reports whether a path leads to a directory, with the rights of the user.
+	IsDir func(path string) bool
+
 	users userdb.Database
 	homes map[string]string // by user
 }
 
 // NewFinder returns a Finder that looks up home directories in a database.
 func NewFinder(users userdb.Database) *Finder {
-	return &Finder{users: users, homes: map[string]string{}}
+	return &Finder{users: users, homes: map[string]string{}, IsDir: func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.IsDir()
+	}}
 }
 
 // Path returns the path of an output file on this host. The file of an array job is that of a task. It
@@ -48,7 +54,7 @@ func (d *Finder) Path(f qstat.OutputFile, task int) (string, error) {
 		}
 		name = path.Join(home, below)
 	}
-	if info, err := os.Stat(name); f.Name != "" && err == nil && info.IsDir() {
+	if f.Name != "" && d.IsDir(name) {
 		name = path.Join(name, f.Name)
 	}
 	return strings.ReplaceAll(name, "$TASK_ID", strconv.Itoa(task)), nil
@@ -74,6 +80,11 @@ func Tail(name string, bytesMost int64, linesMost int) (text []byte, earlier boo
 		return nil, false, err
 	}
 	defer f.Close()
+	return TailOf(f, bytesMost, linesMost)
+}
+
+// TailOf does the same as Tail for an open file.
+func TailOf(f *os.File, bytesMost int64, linesMost int) (text []byte, earlier bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, false, err

@@ -10,13 +10,26 @@ import (
 	"os"
 	"strings"
 
+	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/standalone/api"
 )
 
 // Session runs many commands on the caller's daemon over one connection, for programs that show the
 // state of the daemon. It may be used by several goroutines.
-type Session struct{ client *api.Client }
+type Session struct {
+	client Daemon
+	close  func()
+}
+
+// Daemon is the daemon of a Session. *api.Client implements it.
+type Daemon interface {
+	Command(ctx context.Context, q *api.CommandRequest) (*api.CommandAnswer, error)
+	Places(ctx context.Context) (*api.PlacesAnswer, error)
+}
+
+// NewSession returns a Session with a daemon that the caller has found.
+func NewSession(d Daemon) *Session { return &Session{d, func() {}} }
 
 // Dial returns a Session with the daemon that the commands of the caller would use. It waits for a
 // daemon that has just been started, as they do, and says so on stderr if that is a terminal. The calls of
@@ -31,11 +44,11 @@ func Dial(ctx context.Context, name string, stderr io.Writer) (*Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Session{client}, nil
+	return &Session{client, client.Agent().Close}, nil
 }
 
 // Close closes the connections.
-func (s *Session) Close() { s.client.Agent().Close() }
+func (s *Session) Close() { s.close() }
 
 // Answer is the output of a command of Grid Engine, and its exit status.
 type Answer struct {
@@ -60,6 +73,9 @@ func (s *Session) Run(ctx context.Context, name string, args ...string) (*Answer
 	})
 	if err != nil {
 		return nil, Explain(err)
+	}
+	if a.Confirm != "" {
+		return &Answer{Stderr: "the launcher of the daemon wants to hear of this change from a command of yours: type " + name, Status: 1}, nil
 	}
 	return &Answer{Stdout: string(a.Stdout), Stderr: string(a.Stderr), Status: a.Exit}, nil
 }
@@ -92,6 +108,29 @@ func (s *Session) Places(ctx context.Context) (accounting string, err error) {
 	}
 	return string(a.Accounting), nil
 }
+
+// linker is a daemon that may have web pages.
+type linker interface {
+	Link(ctx context.Context) (*api.LinkAnswer, error)
+}
+
+// Link returns a link with which the caller enters the web pages of the daemon.
+func (s *Session) Link(ctx context.Context) (string, error) {
+	client, ok := s.client.(linker)
+	if !ok {
+		return "", errNoPages
+	}
+	a, err := client.Link(ctx)
+	if e, ok := errors.AsType[*agentapi.Error](err); ok && (e.Code == agentapi.Unimplemented || e.Code == agentapi.NotFound) {
+		return "", errNoPages
+	}
+	if err != nil {
+		return "", Explain(err)
+	}
+	return a.Link, nil
+}
+
+var errNoPages = errors.New("the daemon serves no pages: start it with --web, or use execd web without --link")
 
 // RefusedError is the message of a command that fails.
 type RefusedError struct{ Message string }

@@ -21,7 +21,7 @@ func TestOpenRecent(t *testing.T) {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		file, err := openEnd(name, most)
+		file, err := openEnd(ordinary, name, most)
 		if err != nil {
 			t.Fatal(err)
 		}

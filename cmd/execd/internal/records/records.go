@@ -32,30 +32,43 @@ const jsonSuffix = ".jsonl"
 type File struct {
 	io.ReadCloser
 	Name string // for messages
+	Size int64  // of the whole file in bytes, when it was opened; 0 for a pipe
 }
 
 // Open opens an accounting file of a daemon. If there is a file with records as JSON beside it, Open
 // opens that one: it has the same records, with more in them. An empty name is os.ErrNotExist.
-func Open(name string) (*File, error) { return opened(open(name)) }
+func Open(name string) (*File, error) { return opened(open(ordinary, name)) }
 
-func open(name string) (*os.File, error) {
+// ordinary opens a file with the rights of this process.
+func ordinary(name string) (*os.File, error) { return userfile.Open(name, 0) }
+
+func open(by func(string) (*os.File, error), name string) (*os.File, error) {
 	if name == "" {
 		return nil, os.ErrNotExist
 	}
-	if f, err := userfile.Open(name+jsonSuffix, 0); err == nil {
+	if f, err := by(name + jsonSuffix); err == nil {
 		return f, nil
 	}
-	return userfile.Open(name, 0)
+	return by(name)
 }
 
 // recent is how much of the end of a file OpenRecent reads.
 const recent = 8 << 20
 
 // OpenRecent opens an accounting file as Open does, and skips to the first line in its last 8 MiB.
-func OpenRecent(name string) (*File, error) { return openEnd(name, recent) }
+func OpenRecent(name string) (*File, error) { return openEnd(ordinary, name, recent) }
 
-func openEnd(name string, most int64) (*File, error) {
-	file, err := open(name)
+// OpenWith opens an accounting file as Open does, or as OpenRecent does if onlyRecent is true. It opens files
+// with a function, such as one that has the rights of a user.
+func OpenWith(by func(name string) (*os.File, error), name string, onlyRecent bool) (*File, error) {
+	if onlyRecent {
+		return openEnd(by, name, recent)
+	}
+	return opened(open(by, name))
+}
+
+func openEnd(by func(string) (*os.File, error), name string, most int64) (*File, error) {
+	file, err := open(by, name)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +89,7 @@ func openEnd(name string, most int64) (*File, error) {
 	return &File{struct {
 		io.Reader
 		io.Closer
-	}{in, file}, file.Name()}, nil
+	}{in, file}, file.Name(), info.Size()}, nil
 }
 
 // OpenNamed opens the file that a user names with -f: "-" for standard input, a pipe of the shell such
@@ -84,7 +97,7 @@ func openEnd(name string, most int64) (*File, error) {
 func OpenNamed(name string, stdin io.Reader) (*File, error) {
 	switch {
 	case name == "-":
-		return &File{io.NopCloser(stdin), "the standard input"}, nil
+		return &File{ReadCloser: io.NopCloser(stdin), Name: "the standard input"}, nil
 	case inherited(name):
 		return opened(os.Open(name))
 	}
@@ -101,7 +114,11 @@ func opened(f *os.File, err error) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{f, f.Name()}, nil
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &File{f, f.Name(), info.Size()}, nil
 }
 
 // Each calls yield for each record of a file. It calls bad with the line number of each line that is not

@@ -1,91 +1,187 @@
 package web
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/x509"
+	"encoding/hex"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// guard keeps other users and web sites away from the caller's pages:
+// guard keeps other users and web sites away from the pages of a user:
 //
-//   - Other users of the host reach the port, but have neither the token nor the cookie. The token is
-//     in the link that the command prints, and works once. Scripts cannot read the cookie, and the browser
-//     does not send it with requests that other sites cause.
-//   - Browsers send cookies to all ports of a host. The link therefore contains a unique host name,
-//     RANDOM.localhost, which browsers resolve to the loopback interface (RFC 6761, section 6.3). A server
-//     of another user on another port of 127.0.0.1 does not get the cookie.
-//   - A web site that changes the address of its name to 127.0.0.1 (DNS rebinding) is refused because
-//     of the name in its requests (Host).
-//   - A web site that makes the caller's browser send a form is refused because of the origin of the
+//   - A browser enters with a link, which works once and belongs to one user, and gets a cookie. Scripts
+//     cannot read the cookie, and the browser does not send it with requests that other sites cause.
+//     A daemon also accepts certificates of users.
+//   - A web site that changes the address of its name to that of this server (DNS rebinding) is refused
+//     because of the name in its requests (Host).
+//   - A web site that makes the user's browser send a form is refused because of the origin of the
 //     request, and by a token in each form.
+//
+// Browsers send cookies to all ports of a host. The links of execd web therefore contain a unique host
+// name, RANDOM.localhost, which browsers resolve to the loopback interface (RFC 6761, section 6.3). A
+// server of another user on another port of 127.0.0.1 does not get the cookie. The cookies of a daemon
+// go over TLS only.
 type guard struct {
-	hosts  []string // names with the port; the first one is used in links
-	cookie string   // name of the cookie
-	csrf   string   // token in each form
+	rules
 	origin *http.CrossOriginProtection
-	opened func(link string) // called with the next link when a link was used; may be nil
+	key    [32]byte // of the tokens in forms
 
 	mu       sync.Mutex
-	token    string            // works once
-	sessions map[[32]byte]bool // hashes of the cookies of browsers
+	links    map[[32]byte]*pass // by the hash of their token
+	sessions map[[32]byte]*pass // by the hash of the cookie of a browser
 }
 
-// maxSessions is the maximum number of browsers.
-const maxSessions = 64
+// rules are the differences between execd web and a daemon.
+type rules struct {
+	base   string                 // of links: scheme, host and port
+	named  func(host string) bool // reports whether requests may name this host and port
+	cookie string                 // name of the cookie
+	secure bool                   // the pages are served over TLS
+	how    string                 // how to get a link
+	// The lifetimes of links and sessions; 0 for no limit.
+	linkTime, sessionTime time.Duration
+	// The maximum numbers of a user. Of a user who has more links or sessions, the oldest one ends if
+	// replace is true; otherwise the new one is refused.
+	most    int
+	replace bool
+	// opened is called when a user has entered with a link. It may be nil.
+	opened func(u *userdb.User)
+	// certified returns the user of a verified certificate. It is nil if there are none.
+	certified func(c *x509.Certificate) (*userdb.User, error)
+}
 
-func newGuard(port int) *guard {
-	p := strconv.Itoa(port)
-	name := "execd-" + strings.ToLower(rand.Text()[:12]) + ".localhost"
-	g := &guard{
-		hosts:    []string{net.JoinHostPort(name, p), net.JoinHostPort("127.0.0.1", p), net.JoinHostPort("localhost", p)},
-		cookie:   "execd-web-" + p,
-		csrf:     rand.Text(),
-		token:    rand.Text(),
-		origin:   http.NewCrossOriginProtection(),
-		sessions: map[[32]byte]bool{},
-	}
+// pass is a link that was not used yet, or the session of a browser.
+type pass struct {
+	user *userdb.User
+	at   time.Time // when it was made
+}
+
+func newGuard(r rules) *guard {
+	g := &guard{rules: r, origin: http.NewCrossOriginProtection(), links: map[[32]byte]*pass{}, sessions: map[[32]byte]*pass{}}
+	_, _ = rand.Read(g.key[:]) // never fails
 	return g
+}
+
+// ownRules are the rules of execd web on a port of the loopback interface.
+func ownRules(port int) rules {
+	p := strconv.Itoa(port)
+	name := net.JoinHostPort("execd-"+strings.ToLower(rand.Text()[:12])+".localhost", p)
+	hosts := []string{name, net.JoinHostPort("127.0.0.1", p), net.JoinHostPort("localhost", p)}
+	const most = 64
+	return rules{
+		base: "http://" + name, cookie: "execd-web-" + p, most: most,
+		named: func(host string) bool { return slices.Contains(hosts, host) },
+		how:   "Open the link that execd web printed last. It works once; after that the command prints another one.",
+	}
 }
 
 // openPath is the path of the links.
 const openPath = "/open"
 
-// link returns the link that is valid now.
-func (g *guard) link() string {
+// link makes a link for a user.
+func (g *guard) link(u *userdb.User) string {
+	token := rand.Text() + rand.Text()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return "http://" + g.hosts[0] + openPath + "?token=" + g.token
+	g.add(g.links, token, u, g.linkTime, true)
+	return g.base + openPath + "?token=" + url.QueryEscape(token)
 }
 
-// enter exchanges a token for a cookie. ok is false if the token is wrong or was used before.
-func (g *guard) enter(token string) (value string, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) != 1 || len(g.sessions) >= maxSessions {
-		return "", false
+// add adds a pass, if the user may have more. g.mu is held.
+func (g *guard) add(to map[[32]byte]*pass, secret string, u *userdb.User, life time.Duration, replace bool) bool {
+	now := time.Now()
+	var oldest [32]byte
+	n := 0
+	for key, p := range to {
+		switch {
+		case life > 0 && now.Sub(p.at) > life:
+			delete(to, key)
+		case p.user.UID == u.UID:
+			if n == 0 || p.at.Before(to[oldest].at) {
+				oldest = key
+			}
+			n++
+		}
 	}
-	g.token = rand.Text()
-	value = rand.Text() + rand.Text()
-	g.sessions[sha256.Sum256([]byte(value))] = true
-	return value, true
+	if n >= g.most {
+		if !replace {
+			return false
+		}
+		delete(to, oldest)
+	}
+	to[sha256.Sum256([]byte(secret))] = &pass{u, now}
+	return true
 }
 
-// known reports whether a request has the cookie of a browser that has entered.
-func (g *guard) known(r *http.Request) bool {
+// enter exchanges the token of a link for a cookie. ok is false if the token is wrong, too old or was
+// used before.
+func (g *guard) enter(token string) (cookie string, u *userdb.User, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	key := sha256.Sum256([]byte(token)) // so that the time of the search tells nothing
+	p := g.links[key]
+	if p == nil {
+		return "", nil, false
+	}
+	delete(g.links, key)
+	cookie = rand.Text() + rand.Text()
+	if g.linkTime > 0 && time.Since(p.at) > g.linkTime || !g.add(g.sessions, cookie, p.user, g.sessionTime, g.replace) {
+		return "", nil, false
+	}
+	return cookie, p.user, true
+}
+
+// visitor returns the user of a request; nil for a stranger.
+func (g *guard) visitor(r *http.Request) *userdb.User {
+	g.mu.Lock()
+	for _, c := range r.CookiesNamed(g.cookie) {
+		p := g.sessions[sha256.Sum256([]byte(c.Value))]
+		if p != nil && (g.sessionTime == 0 || time.Since(p.at) <= g.sessionTime) {
+			g.mu.Unlock()
+			return p.user
+		}
+	}
+	g.mu.Unlock()
+	if g.certified == nil || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	leaf := r.TLS.VerifiedChains[0][0]
+	if time.Now().After(leaf.NotAfter) { // the handshake may have been long ago
+		return nil
+	}
+	u, err := g.certified(leaf)
+	if err != nil {
+		return nil
+	}
+	return u
+}
+
+// leave ends the session of a browser.
+func (g *guard) leave(r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range r.CookiesNamed(g.cookie) {
-		if g.sessions[sha256.Sum256([]byte(c.Value))] {
-			return true
-		}
+		delete(g.sessions, sha256.Sum256([]byte(c.Value)))
 	}
-	return false
+}
+
+// formToken returns the token in the forms of a user.
+func (g *guard) formToken(u *userdb.User) string {
+	h := hmac.New(sha256.New, g.key[:])
+	h.Write([]byte(strconv.FormatUint(uint64(u.UID), 10)))
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // policy allows a page to load only its own style and script, and to send forms only to this
@@ -93,9 +189,16 @@ func (g *guard) known(r *http.Request) bool {
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// wrap returns a handler that passes on only requests of the caller's browsers. deny answers all
-// others.
-func (g *guard) wrap(next http.Handler, deny func(w http.ResponseWriter, status int, text string)) http.Handler {
+// pages answer the requests of users.
+type pages interface {
+	// serve answers a request of a user.
+	serve(w http.ResponseWriter, r *http.Request, u *userdb.User)
+	// plain answers with a page that contains only a sentence.
+	plain(w http.ResponseWriter, status int, text string)
+}
+
+// wrap passes on only requests of the users' browsers.
+func (g *guard) wrap(to pages) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
 			"Content-Security-Policy":      policy,
@@ -109,18 +212,24 @@ func (g *guard) wrap(next http.Handler, deny func(w http.ResponseWriter, status 
 			w.Header().Set(name, value)
 		}
 		switch {
-		case !slices.Contains(g.hosts, strings.ToLower(r.Host)):
-			deny(w, http.StatusMisdirectedRequest, "This server does not have the name in the address. Open the link that execd web prints.")
+		case !g.named(strings.ToLower(r.Host)):
+			to.plain(w, http.StatusMisdirectedRequest, "This server does not have the name in the address. "+g.how)
+			return
 		case g.origin.Check(r) != nil:
-			deny(w, http.StatusForbidden, "Another web site sent this request.")
+			to.plain(w, http.StatusForbidden, "Another web site sent this request.")
+			return
 		case r.URL.Path == openPath && r.Method == http.MethodGet:
-			g.open(w, r, deny)
-		case !g.known(r):
-			deny(w, http.StatusUnauthorized, "Open the link that execd web prints. It works once; after that the command prints another one.")
-		case r.Method == http.MethodPost && !g.form(w, r):
-			deny(w, http.StatusForbidden, "The form is not from this run of execd web. Load the page again, and try again.")
+			g.open(w, r, to)
+			return
+		}
+		u := g.visitor(r)
+		switch {
+		case u == nil:
+			to.plain(w, http.StatusUnauthorized, g.how)
+		case r.Method == http.MethodPost && !g.form(w, r, u):
+			to.plain(w, http.StatusForbidden, "The form is not of this page, or the server was started again. Load the page again, and try again.")
 		default:
-			next.ServeHTTP(w, r)
+			to.serve(w, r, u)
 		}
 	})
 }
@@ -128,25 +237,28 @@ func (g *guard) wrap(next http.Handler, deny func(w http.ResponseWriter, status 
 // maxForm is the maximum size of a form, in bytes.
 const maxForm = 16 << 10
 
-// form reports whether a form contains the token of the pages.
-func (g *guard) form(w http.ResponseWriter, r *http.Request) bool {
+// form reports whether a form contains the token of the pages of a user.
+func (g *guard) form(w http.ResponseWriter, r *http.Request, u *userdb.User) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	return subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(g.csrf)) == 1
+	return subtle.ConstantTimeCompare([]byte(r.PostFormValue("csrf")), []byte(g.formToken(u))) == 1
 }
 
 // open gives a browser its cookie. The page then loads the overview by itself. A redirect would
 // count as part of the request of the site that contains the link, such as a terminal in a browser,
 // and would lack the cookie (SameSite=Strict).
-func (g *guard) open(w http.ResponseWriter, r *http.Request, deny func(http.ResponseWriter, int, string)) {
-	value, ok := g.enter(r.URL.Query().Get("token"))
+func (g *guard) open(w http.ResponseWriter, r *http.Request, to pages) {
+	value, u, ok := g.enter(r.URL.Query().Get("token"))
 	if !ok {
-		deny(w, http.StatusForbidden, "This link was used before, or is wrong. Open the link that execd web printed last.")
+		to.plain(w, http.StatusForbidden, "This link was used before, is too old, or is wrong. "+g.how)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: g.cookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{
+		Name: g.cookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: g.secure, MaxAge: int(g.sessionTime.Seconds()),
+	})
 	w.Header().Set("Refresh", "0; url=/")
-	deny(w, http.StatusOK, "Welcome.")
+	to.plain(w, http.StatusOK, "Welcome.")
 	if g.opened != nil {
-		g.opened(g.link())
+		g.opened(u)
 	}
 }

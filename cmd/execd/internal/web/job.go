@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/records"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/quantity"
 )
@@ -131,7 +131,10 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 		}
 	}
 	if p.Mine {
-		p.Output = readOutput(p, past, query)
+		p.Output, err = read(ctx, s, func() (*jobOutput, error) { return s.readOutput(p, past, query), nil })
+		if err != nil {
+			p.Output = &jobOutput{Problem: err.Error()}
+		}
 	}
 	return p, nil
 }
@@ -172,17 +175,16 @@ func (s *source) history(ctx context.Context, number int) (*history, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := records.Open(name)
+	return read(ctx, s, func() (*history, error) { return s.readHistory(ctx, name, number) })
+}
+
+func (s *source) readHistory(ctx context.Context, name string, number int) (*history, error) {
+	file, err := records.OpenWith(s.records, name, s.onlyRecent)
 	if err != nil {
 		return &history{}, nil // there are no records, or not everybody may read them
 	}
 	defer file.Close()
-	h := &history{size: -1}
-	if f, ok := file.ReadCloser.(*os.File); ok {
-		if info, err := f.Stat(); err == nil {
-			h.size = info.Size()
-		}
-	}
+	h := &history{size: file.Size}
 	s.mu.Lock()
 	known := s.histories[number]
 	s.mu.Unlock()
@@ -351,9 +353,9 @@ func possible(tasks *qstat.Job) []action {
 	return append(list, action{"delete", "Delete", true})
 }
 
-// readOutput reads the end of an output file of the caller's job, with the rights of the caller.
+// readOutput reads the end of an output file of the user's job, with the rights of the user.
 // The path comes from the request of a job that the daemon knows, otherwise from its records.
-func readOutput(p *jobPage, past *history, query url.Values) *jobOutput {
+func (s *source) readOutput(p *jobPage, past *history, query url.Values) *jobOutput {
 	number := func(name string) int {
 		n, _ := strconv.Atoi(query.Get(name))
 		return max(n, 0)
@@ -396,12 +398,21 @@ func readOutput(p *jobPage, past *history, query url.Values) *jobOutput {
 			o.Streams = append(o.Streams, tab{name, link(i, task), i == stream})
 		}
 	}
-	var err error
-	if o.Path, err = output.NewFinder(userdb.System()).Path(files[stream], task); err != nil {
-		o.Problem = err.Error()
-		return o
+	finder := output.NewFinder(userdb.System())
+	finder.IsDir = func(path string) bool {
+		f, err := s.open(path)
+		if err == nil {
+			f.Close()
+		}
+		kind, ok := errors.AsType[*userfile.KindError](err)
+		return ok && kind.Kind == "a directory"
 	}
-	text, earlier, err := output.Tail(o.Path, outputBytes, outputLines)
+	var text []byte
+	var earlier bool
+	var err error
+	if o.Path, err = finder.Path(files[stream], task); err == nil {
+		text, earlier, err = s.tail(o.Path)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && p.Known:
 		o.Problem = "There is no output yet."
@@ -413,6 +424,16 @@ func readOutput(p *jobPage, past *history, query url.Values) *jobOutput {
 		o.Text, o.Earlier = printable.Lines(string(text)), earlier
 	}
 	return o
+}
+
+// tail returns the end of a file.
+func (s *source) tail(path string) (text []byte, earlier bool, err error) {
+	f, err := s.open(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	return output.TailOf(f, outputBytes, outputLines)
 }
 
 // outputTasks returns the tasks of an array job whose output the page offers: those that have

@@ -27,9 +27,11 @@ const (
 // hub sends pages to browsers when they change (server-sent events). Each page is rendered once for
 // all browsers that show it, and only while one does.
 type hub struct {
-	ctx     context.Context
-	render  func(ctx context.Context, of string) []byte
-	running sync.WaitGroup
+	ctx context.Context
+	// A page is rendered while it holds both: one page of a user, and one of all users at a time.
+	own, turn chan struct{}
+	render    func(ctx context.Context, of string) []byte
+	running   sync.WaitGroup
 
 	mu      sync.Mutex
 	streams int
@@ -43,8 +45,15 @@ type topic struct {
 	stop    context.CancelFunc
 }
 
-func newHub(ctx context.Context, render func(ctx context.Context, of string) []byte) *hub {
-	return &hub{ctx: ctx, render: render, topics: map[string]*topic{}}
+func newHub(ctx context.Context, turn chan struct{}, render func(ctx context.Context, of string) []byte) *hub {
+	return &hub{ctx: ctx, own: make(chan struct{}, 1), turn: turn, render: render, topics: map[string]*topic{}}
+}
+
+// idle reports whether no browser shows a page.
+func (h *hub) idle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.streams == 0
 }
 
 // wait waits, after the context is done, until no page is being rendered.
@@ -85,11 +94,32 @@ func (h *hub) leave(of string, news chan []byte) {
 	}
 }
 
+// take waits for the turn to render a page. It reports false once ctx is done.
+func (h *hub) take(ctx context.Context) bool {
+	select {
+	case h.own <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case h.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		<-h.own
+		return false
+	}
+}
+
 // follow renders a page repeatedly until no browser shows it.
 func (h *hub) follow(ctx context.Context, of string, t *topic) {
 	for ctx.Err() == nil {
+		if !h.take(ctx) {
+			return
+		}
 		begin := time.Now()
 		text := h.render(ctx, of)
+		<-h.turn
+		<-h.own
 		pause := max(period, share*time.Since(begin))
 		h.mu.Lock()
 		if ctx.Err() == nil && !bytes.Equal(text, t.last) {

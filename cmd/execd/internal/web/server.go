@@ -16,18 +16,37 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/standalone/api"
 )
 
 //go:embed assets
 var assets embed.FS
 
-// server answers the requests of the caller's browsers.
+// server answers the requests of users' browsers.
 type server struct {
-	data  *source
+	ctx   context.Context //nolint:containedctx // the life of the streams
 	guard *guard
-	user  string
 	pages *template.Template
+	// begin makes the source of the data of a user.
+	begin func(u *userdb.User) *source
+	// updates is held by the page that is rendered for an update: of all users together only one
+	// at a time.
+	updates chan struct{}
+	leaves  bool // users can sign out
+
+	mu    sync.Mutex
+	desks map[uint32]*desk // by user ID
+}
+
+// desk is what the server keeps for a user.
+type desk struct {
+	user  *userdb.User
+	csrf  string
+	data  *source
 	live  *hub
+	turns chan struct{} // for the requests that are being answered
+	used  time.Time     // guarded by server.mu
 
 	mu      sync.Mutex
 	answers []answer // of the last actions, for the next page
@@ -39,22 +58,55 @@ type answer struct {
 	bad       bool
 }
 
-// maxAnswers is the maximum number of answers kept. Each is shown once, right after its action.
-const maxAnswers = 16
+const (
+	// maxAnswers is the maximum number of answers kept. Each is shown once, right after its action.
+	maxAnswers = 16
+	// maxRequests is the maximum number of concurrent requests of a user, besides streams. Others wait.
+	maxRequests = 4
+	// unused is the time after which the server forgets a user without open pages.
+	unused = 10 * time.Minute
+)
 
 // newServer returns a server. Its streams end when ctx is done.
-func newServer(ctx context.Context, session *qclient.Session, g *guard, user string) *server {
-	s := &server{data: newSource(session), guard: g, user: user}
+func newServer(ctx context.Context, g *guard, begin func(*userdb.User) *source) *server {
+	s := &server{ctx: ctx, guard: g, begin: begin, updates: make(chan struct{}, 1), desks: map[uint32]*desk{}}
 	s.pages = template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html"))
-	s.live = newHub(ctx, func(ctx context.Context, of string) []byte {
-		u, err := url.Parse(of)
-		if err != nil {
-			return nil
-		}
-		text, _ := s.render(s.build(ctx, u), "content")
-		return text
-	})
 	return s
+}
+
+// deskOf returns the desk of a user.
+func (s *server) deskOf(u *userdb.User) *desk {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.desks[u.UID]
+	if d == nil {
+		for uid, other := range s.desks {
+			if time.Since(other.used) > unused && other.live.idle() {
+				delete(s.desks, uid)
+			}
+		}
+		d = &desk{user: u, csrf: s.guard.formToken(u), data: s.begin(u), turns: make(chan struct{}, maxRequests)}
+		d.live = newHub(s.ctx, s.updates, func(ctx context.Context, of string) []byte {
+			address, err := url.Parse(of)
+			if err != nil {
+				return nil
+			}
+			text, _ := s.render(s.build(ctx, d, address), "content")
+			return text
+		})
+		s.desks[u.UID] = d
+	}
+	d.used = time.Now()
+	return d
+}
+
+// wait waits, after the context is done, until no page is being rendered.
+func (s *server) wait() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.desks {
+		d.live.wait()
+	}
 }
 
 // page is the data for the templates.
@@ -65,6 +117,7 @@ type page struct {
 	Path     string // path of the page with its query
 	User     string
 	CSRF     string
+	Leaves   bool // the user can sign out
 	Now      time.Time
 	Live     bool   // the page is updated automatically
 	Problem  string // why there is no content
@@ -73,18 +126,38 @@ type page struct {
 	Body     any
 }
 
-func (s *server) handler() http.Handler {
+// serve answers a request of a user.
+func (s *server) serve(w http.ResponseWriter, r *http.Request, u *userdb.User) {
+	welcome(r)
+	d := s.deskOf(u)
+	if r.URL.Path == "/events" && r.Method == http.MethodGet {
+		d.live.serve(w, r)
+		return
+	}
+	select {
+	case d.turns <- struct{}{}:
+		defer func() { <-d.turns }()
+	case <-r.Context().Done():
+		return
+	}
 	mux := http.NewServeMux()
 	for _, path := range []string{"/{$}", "/jobs", "/jobs/{job}", "/hosts/{host}", "/shares", "/quotas"} {
-		mux.HandleFunc("GET "+path, s.show)
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, d) })
 	}
-	mux.HandleFunc("POST /jobs/{job}/{action}", s.act)
-	mux.HandleFunc("GET /events", s.live.serve)
+	mux.HandleFunc("POST /jobs/{job}/{action}", func(w http.ResponseWriter, r *http.Request) { s.act(w, r, d) })
+	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {
+		s.guard.leave(r)
+		s.plain(w, http.StatusUnauthorized, "You have signed out. "+s.guard.how)
+	})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		s.plain(w, http.StatusNotFound, "There is no such page.")
 	})
+	mux.ServeHTTP(w, r)
+}
+
+func (s *server) handler() http.Handler {
 	files := http.NewServeMux()
-	files.Handle("/", s.guard.wrap(mux, s.plain))
+	files.Handle("/", s.guard.wrap(s))
 	// Files of the project contain no data of the user, and the page for strangers needs the style.
 	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		files.HandleFunc("GET /"+name, func(w http.ResponseWriter, _ *http.Request) {
@@ -109,14 +182,14 @@ func (s *server) plain(w http.ResponseWriter, status int, text string) {
 }
 
 // show answers with a page.
-func (s *server) show(w http.ResponseWriter, r *http.Request) {
-	p := s.build(r.Context(), r.URL)
+func (s *server) show(w http.ResponseWriter, r *http.Request, d *desk) {
+	p := s.build(r.Context(), d, r.URL)
 	if key := r.URL.Query().Get("said"); key != "" {
-		s.mu.Lock()
-		if i := slices.IndexFunc(s.answers, func(a answer) bool { return a.key == key }); i >= 0 {
-			p.Answer, p.Bad = s.answers[i].text, s.answers[i].bad
+		d.mu.Lock()
+		if i := slices.IndexFunc(d.answers, func(a answer) bool { return a.key == key }); i >= 0 {
+			p.Answer, p.Bad = d.answers[i].text, d.answers[i].bad
 		}
-		s.mu.Unlock()
+		d.mu.Unlock()
 	}
 	s.write(w, p)
 }
@@ -138,11 +211,11 @@ func (s *server) render(p *page, name string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// build returns the page of a URL.
-func (s *server) build(ctx context.Context, u *url.URL) *page {
+// build returns the page of a URL for a user.
+func (s *server) build(ctx context.Context, d *desk, u *url.URL) *page {
 	query := u.Query()
 	query.Del("said") // it is shown only once
-	p := &page{Status: http.StatusOK, Path: u.Path, User: s.user, CSRF: s.guard.csrf, Now: time.Now(), Live: true}
+	p := &page{Status: http.StatusOK, Path: u.Path, User: d.user.Name, CSRF: d.csrf, Leaves: s.leaves, Now: time.Now(), Live: true}
 	if len(query) > 0 {
 		p.Path += "?" + query.Encode()
 	}
@@ -151,10 +224,10 @@ func (s *server) build(ctx context.Context, u *url.URL) *page {
 	switch {
 	case first == "" && rest == "":
 		p.Title, p.Template = "Overview", "overview"
-		p.Body, err = s.data.overview(ctx)
+		p.Body, err = d.data.overview(ctx)
 	case first == "jobs" && rest == "":
 		p.Title, p.Template = "Jobs", "jobs"
-		p.Body, err = s.data.jobs(ctx, s.user, query)
+		p.Body, err = d.data.jobs(ctx, d.user.Name, query)
 	case first == "jobs":
 		p.Title, p.Template = "Job "+rest, "job"
 		number, bad := strconv.ParseUint(rest, 10, 31)
@@ -162,16 +235,16 @@ func (s *server) build(ctx context.Context, u *url.URL) *page {
 			err = &qclient.RefusedError{Message: "The number of a job is expected, such as 17."}
 			break
 		}
-		p.Body, err = s.data.job(ctx, s.user, int(number), query, p.Now)
+		p.Body, err = d.data.job(ctx, d.user.Name, int(number), query, p.Now)
 	case first == "hosts":
 		p.Title, p.Template = "Host "+rest, "host"
-		p.Body, err = s.data.host(ctx, rest)
+		p.Body, err = d.data.host(ctx, rest)
 	case first == "shares" && rest == "":
 		p.Title, p.Template = "Share tree", "shares"
-		p.Body, err = s.data.shares(ctx)
+		p.Body, err = d.data.shares(ctx)
 	case first == "quotas" && rest == "":
 		p.Title, p.Template = "Quotas", "quotas"
-		p.Body, err = s.data.quotas(ctx)
+		p.Body, err = d.data.quotas(ctx)
 	default:
 		err = &qclient.RefusedError{Message: "There is no such page."}
 	}
@@ -181,7 +254,7 @@ func (s *server) build(ctx context.Context, u *url.URL) *page {
 			p.Status = http.StatusNotFound
 		}
 		if errors.Is(err, context.Canceled) {
-			p.Problem = "execd web is being stopped."
+			p.Problem = "The server is being stopped."
 		}
 	}
 	return p
@@ -195,7 +268,7 @@ var actions = map[string][]string{
 
 // act runs the Grid Engine command for an action on a job, and redirects to the job's page, which
 // shows the output.
-func (s *server) act(w http.ResponseWriter, r *http.Request) {
+func (s *server) act(w http.ResponseWriter, r *http.Request, d *desk) {
 	command := actions[r.PathValue("action")]
 	number, err := strconv.ParseUint(r.PathValue("job"), 10, 31)
 	if command == nil || err != nil || number == 0 {
@@ -203,16 +276,16 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	said := answer{key: rand.Text()}
-	a, err := s.data.session.Run(r.Context(), command[0], append(command[1:len(command):len(command)], strconv.FormatUint(number, 10))...)
+	a, err := d.data.session.Run(api.From(r.Context(), r.RemoteAddr), command[0], append(command[1:len(command):len(command)], strconv.FormatUint(number, 10))...)
 	if err != nil {
 		said.text, said.bad = err.Error(), true
 	} else {
 		said.text, said.bad = a.Message(), a.Status != 0
 	}
-	s.data.forget()
-	s.mu.Lock()
-	s.answers = append(s.answers, said)
-	s.answers = s.answers[max(len(s.answers)-maxAnswers, 0):]
-	s.mu.Unlock()
+	d.data.forget()
+	d.mu.Lock()
+	d.answers = append(d.answers, said)
+	d.answers = d.answers[max(len(d.answers)-maxAnswers, 0):]
+	d.mu.Unlock()
 	http.Redirect(w, r, "/jobs/"+strconv.FormatUint(number, 10)+"?said="+said.key, http.StatusSeeOther)
 }

@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -10,19 +12,45 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// source provides the data of the pages. Pages that need the same data within a short time share
-// one answer of the daemon.
+// source provides the data of the pages of one user.
 type source struct {
 	session *qclient.Session
+	// views are the answers to this user, and common those that are the same for all users. Both may
+	// be the same.
+	views, common *views
+	// open opens files with the rights of the user.
+	open func(path string) (*os.File, error)
+	// records opens the accounting file.
+	records func(path string) (*os.File, error)
+	// onlyRecent limits the accounting records of a job to the end of the file.
+	onlyRecent bool
 
 	mu        sync.Mutex
-	views     map[string]*view
 	histories map[int]*history // by job
+	reading   chan struct{}    // for files that are being read
+}
+
+// maxReading is the maximum number of files of a user that are being read. A file system may not
+// answer.
+const maxReading = 4
+
+// newSource returns the source for a user. common may be nil.
+func newSource(session *qclient.Session, common *views, open func(path string) (*os.File, error)) *source {
+	s := &source{session: session, views: newViews(), common: common, open: open, records: open, histories: map[int]*history{}, reading: make(chan struct{}, maxReading)}
+	if s.common == nil {
+		s.common = s.views
+	}
+	return s
+}
+
+// views are answers of the daemon. Pages that need the same answer within a short time share it.
+type views struct {
+	mu    sync.Mutex
+	found map[string]*view
 }
 
 // view is the output of a command, which may not have arrived yet.
 type view struct {
-	until time.Time // time at which it expires; zero if it has not arrived
 	ready chan struct{}
 	doc   *qstat.Document
 	err   error
@@ -31,27 +59,27 @@ type view struct {
 // fresh is the minimum time for which a view is reused.
 const fresh = time.Second
 
-func newSource(session *qclient.Session) *source {
-	return &source{session: session, views: map[string]*view{}, histories: map[int]*history{}}
-}
+func newViews() *views { return &views{found: map[string]*view{}} }
+
+// everybodys are the commands whose output is the same for all users.
+var everybodys = map[string]bool{"qhost": true, "sge_share_mon": true}
 
 // ask returns the JSON output of a command. The document is shared: callers must not change it.
 func (s *source) ask(ctx context.Context, command ...string) (*qstat.Document, error) {
-	key := strings.Join(command, "\x00")
-	s.mu.Lock()
-	v := s.views[key]
-	if v == nil || !v.until.IsZero() && time.Now().After(v.until) {
-		for k, old := range s.views {
-			if !old.until.IsZero() && time.Now().After(old.until) {
-				delete(s.views, k)
-			}
-		}
-		v = &view{ready: make(chan struct{})}
-		s.views[key] = v
-		// Other pages may wait for it too, so it continues if the browser leaves this page.
-		go s.fetch(context.WithoutCancel(ctx), v, command)
+	in := s.views
+	if everybodys[command[0]] || command[0] == "qstat" && len(command) > 2 && command[1] == "-u" && command[2] == "*" {
+		in = s.common
 	}
-	s.mu.Unlock()
+	key := strings.Join(command, "\x00")
+	in.mu.Lock()
+	v := in.found[key]
+	if v == nil {
+		v = &view{ready: make(chan struct{})}
+		in.found[key] = v
+		// Other pages may wait for it too, so it continues if the browser leaves this page.
+		go s.fetch(context.WithoutCancel(ctx), in, key, v, command)
+	}
+	in.mu.Unlock()
 	select {
 	case <-v.ready:
 		return v.doc, v.err
@@ -63,20 +91,62 @@ func (s *source) ask(ctx context.Context, command ...string) (*qstat.Document, e
 // askTime is the maximum time that a page waits for the daemon.
 const askTime = 30 * time.Second
 
-func (s *source) fetch(ctx context.Context, v *view, command []string) {
+func (s *source) fetch(ctx context.Context, in *views, key string, v *view, command []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	begin := time.Now()
 	v.doc, v.err = s.session.View(ctx, command[0], command[1:]...)
-	s.mu.Lock()
-	v.until = time.Now().Add(max(fresh, time.Since(begin)))
-	s.mu.Unlock()
 	close(v.ready)
+	time.AfterFunc(max(fresh, time.Since(begin)), func() { in.forget(key, v) })
+}
+
+// forget removes a view that has expired. A list of many jobs is large.
+func (in *views) forget(key string, v *view) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.found[key] == v {
+		delete(in.found, key)
+	}
 }
 
 // forget makes the next pages ask the daemon again, after an action.
 func (s *source) forget() {
-	s.mu.Lock()
-	clear(s.views)
-	s.mu.Unlock()
+	for _, in := range []*views{s.views, s.common} {
+		in.mu.Lock()
+		clear(in.found)
+		in.mu.Unlock()
+	}
+}
+
+// readTime is the maximum time that a page waits for a file of a user.
+const readTime = 5 * time.Second
+
+var errSlowFile = errors.New("the file system does not answer; load the page again later")
+
+// read runs a function that reads files, for at most readTime: the file system of a user may hang.
+func read[T any](ctx context.Context, s *source, do func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	var none T
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	select {
+	case s.reading <- struct{}{}:
+	case <-ctx.Done():
+		return none, errSlowFile
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer func() { <-s.reading }()
+		value, err := do()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		return none, errSlowFile
+	}
 }

@@ -33,6 +33,11 @@ func newTimeLine(p *jobPage, submitted, now time.Time) *timeLine {
 	default:
 		return nil
 	}
+	for _, s := range p.Steps {
+		if s.Started > 0 { // a job that was requeued has another time of submission
+			l.From = min(l.From, s.Started)
+		}
+	}
 	if !p.Known {
 		l.To = l.From
 		for _, s := range p.Steps {

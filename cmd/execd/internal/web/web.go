@@ -24,6 +24,7 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/userfile"
 )
 
 // Usage is the output of --help.
@@ -33,9 +34,12 @@ Shows the hosts, the queue and your jobs in a browser on this machine, until it 
 It prints a link that works once: open it in a browser.
 
   --port PORT  TCP port on the loopback interface (default: a free one)
+  --link       print a link to the pages that the daemon serves (--web), which works once
+               within five minutes, and exit
   --help       print this text
 
-Exit status: 0 after an interrupt; 1 if it cannot listen or finds no daemon; 2 for wrong usage.
+Exit status: 0 after an interrupt, or after a link; 1 if it cannot listen, finds no daemon, or
+the daemon serves no pages; 2 for wrong usage.
 `
 
 // The exit statuses of the command, besides options.ExitUsage.
@@ -63,7 +67,8 @@ const (
 // printed yet.
 func (c *Command) Run(ctx context.Context) (int, error) {
 	var port string
-	line, err := options.Parse(Usage, c.Args, options.Values{"port": &port})
+	var link bool
+	line, err := options.Parse(Usage, c.Args, options.Values{"port": &port, "link": &link})
 	if err != nil {
 		return options.Exit(c.Stdout, Usage, err)
 	}
@@ -75,6 +80,12 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 		if number, err = strconv.Atoi(port); err != nil || number < 1 || number > math.MaxUint16 {
 			return options.ExitUsage, options.Usagef("invalid port %q: expected a number from 1 to 65535", port)
 		}
+	}
+	if link && port != "" {
+		return options.ExitUsage, options.Usagef("--port is for pages of this command, and --link for those of the daemon")
+	}
+	if link {
+		return c.askLink(ctx)
 	}
 	me, err := userdb.System().UserID(uint32(os.Getuid()))
 	if err != nil {
@@ -90,15 +101,15 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	if err != nil {
 		return ExitFailed, err
 	}
-	g := newGuard(listener.Addr().(*net.TCPAddr).Port)
-	g.opened = func(link string) { c.printLink("Link for another browser", link) }
-	s := newServer(ctx, session, g, me.Name)
+	g := newGuard(ownRules(listener.Addr().(*net.TCPAddr).Port))
+	g.opened = func(*userdb.User) { c.printLink("Link for another browser", g.link(me)) }
+	s := newServer(ctx, g, func(*userdb.User) *source { return newSource(session, nil, ownFile) })
 	server := &http.Server{
 		Handler: bounded(s.handler(), bodyTime, sendTime), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // errors of clients only
 	}
-	c.printLink("Open in a browser", g.link())
+	c.printLink("Open in a browser", g.link(me))
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {
@@ -112,9 +123,27 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 		_ = server.Close()
 	}
 	<-ended //nolint:errcheck // the server was closed
-	s.live.wait()
+	s.wait()
 	return ExitGood, nil
 }
+
+// askLink prints a link to the pages of the daemon.
+func (c *Command) askLink(ctx context.Context) (int, error) {
+	session, err := qclient.Dial(ctx, "execd web", c.Stderr)
+	if err != nil {
+		return ExitFailed, err
+	}
+	defer session.Close()
+	a, err := session.Link(ctx)
+	if err != nil {
+		return ExitFailed, err
+	}
+	printer.Fprintf(c.Stdout, "%s\n", a)
+	return ExitGood, nil
+}
+
+// ownFile opens a file with the rights of this process.
+func ownFile(path string) (*os.File, error) { return userfile.Open(path, 0) }
 
 // bounded limits the time of each request for its body and its answer. Otherwise strangers, who can
 // connect to the port, could use up all connections. The server's own ReadTimeout would end event
