@@ -15,8 +15,8 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// pages are the web pages of execd standalone.
-type pages struct{ *web.Site }
+// daemonPages are the web pages of execd standalone.
+type daemonPages struct{ *web.Site }
 
 // newPages makes the web pages of a daemon.
 func newPages(h *daemon.Web) (daemon.Pages, error) {
@@ -31,11 +31,11 @@ func newPages(h *daemon.Web) (daemon.Pages, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pages{site}, nil
+	return daemonPages{site}, nil
 }
 
 // Methods are the calls of the pages on the socket of the daemon.
-func (p pages) Methods() map[string]serve.Method {
+func (p daemonPages) Methods() map[string]serve.Method {
 	return map[string]serve.Method{
 		api.PathLink: {
 			Summary: "Make a link with which the caller enters the web pages of the daemon.", In: agentapi.Empty{}, Out: api.LinkAnswer{},
