@@ -367,7 +367,7 @@ func (t *tab) look(width int, colours string) {
 func (t *tab) picture(path string, height int) {
 	t.Helper()
 	var shot struct{ Data []byte }
-	t.do("Page.captureScreenshot", args{"format": "png", "clip": args{"x": 0, "y": 0, "width": 1100, "height": height, "scale": 1}, "captureBeyondViewport": true}, &shot)
+	t.do("Page.captureScreenshot", args{"format": "png", "clip": args{"x": 0, "y": 0, "width": 900, "height": height, "scale": 1}, "captureBeyondViewport": true}, &shot)
 	t.must(os.WriteFile(path, shot.Data, 0o644))
 }
 

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/user"
@@ -179,4 +180,27 @@ func TestSoakKeyboard(t *testing.T) {
 	m.start()
 	page.until(`document.querySelector(".lead").textContent.includes("renamed")`)
 	page.quiet()
+}
+
+var pictures = flag.Bool("pictures", false, "make the pictures of the documentation again")
+
+// TestSoakPictures makes the pictures in the documentation, which shows the pages with jobs of each kind.
+func TestSoakPictures(t *testing.T) {
+	testenv.Soak(t)
+	if !*pictures {
+		t.Skip("makes pictures only with -pictures")
+	}
+	b := newBrowser(t)
+	m := newMachine(t, 4)
+	u := someUsers(t, 1)[0]
+	m.write("conf/pes/smp", "pe_name smp\nslots 99\nallocation_rule $pe_slots\n")
+	m.furnish(u)
+	m.start()
+	m.jobsForPages(u)
+	page := m.web(u).enter(b)
+	for name, path := range map[string]string{"web-overview.png": "/", "web-job.png": "/jobs/1"} {
+		page.look(900, "light")
+		page.visit(page.origin + path)
+		page.picture("../../docs/images/"+name, 620)
+	}
 }
