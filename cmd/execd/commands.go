@@ -31,6 +31,7 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/sensor"
 	"github.com/execd-project/execd/cmd/execd/internal/simulate"
 	"github.com/execd-project/execd/cmd/execd/internal/tail"
+	"github.com/execd-project/execd/cmd/execd/internal/top"
 	"github.com/execd-project/execd/cmd/execd/internal/wait"
 	"github.com/execd-project/execd/cmd/execd/internal/web"
 	"github.com/execd-project/execd/internal/clock"
@@ -87,6 +88,7 @@ func table() []row {
 		row{name: "sensor", summary: "check a load sensor", help: text(sensor.Usage), run: checkSensor},
 		row{name: "qacct", summary: "report resource usage of finished jobs", help: text(qacct.Usage), run: account, gridengine: true},
 		row{name: "ps", summary: "list jobs for people: progress, and why they are pending", help: text(ps.Usage), run: listJobs},
+		row{name: "top", summary: "watch jobs, slots, memory and GPUs, and act on jobs", help: text(top.Usage), run: watchJobs},
 		row{name: "seff", summary: "show what finished jobs used of what they requested", help: text(seff.Usage), run: efficiency},
 		row{name: "report", summary: "add up what finished jobs used, by user, project and queue", help: text(report.Usage), run: addUp},
 		row{name: "wait", summary: "wait until jobs have finished, and exit with their status", help: text(wait.Usage), run: waitForJobs},
@@ -350,6 +352,19 @@ func listJobs(args []string) (int, error) {
 		if _, cols, err := terminal.Size(os.Stdout); err == nil {
 			c.Width = int(cols)
 		}
+	}
+	return c.Run(ctx)
+}
+
+func watchJobs(args []string) (int, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	c := top.Command{
+		Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Terminal: terminal.Is(os.Stdin) && terminal.Is(os.Stdout), Term: os.Getenv("TERM"), NoColor: os.Getenv("NO_COLOR") != "",
+	}
+	if _, cols, err := terminal.Size(os.Stdout); err == nil {
+		c.Width = int(cols)
 	}
 	return c.Run(ctx)
 }

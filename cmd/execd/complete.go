@@ -17,6 +17,7 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/ps"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/cmd/execd/internal/report"
+	"github.com/execd-project/execd/cmd/execd/internal/top"
 	"github.com/execd-project/execd/internal/options"
 )
 
@@ -36,7 +37,7 @@ func printCompletion(args []string) (int, error) {
 func completions() *completion.Table {
 	t := &completion.Table{
 		Values: map[string][]string{
-			"STATE": agentclient.States, "FORMAT": {"text", "json"}, "WHEN": ps.Colors, "GROUP": report.Groups, "LEVEL": {"trace", "debug", "info", "warn", "error"},
+			"STATE": agentclient.States, "FORMAT": {"text", "json"}, "WHEN": ps.Colors, "GROUP": report.Groups, "COLUMN": top.Columns, "LEVEL": {"trace", "debug", "info", "warn", "error"},
 		},
 		Ask: func(kind completion.Kind) []completion.Candidate { return askInTime(completionPatience, kind) },
 	}

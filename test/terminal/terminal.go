@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gdamore/tcell/v3/vt"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,6 +41,8 @@ type Session struct {
 	read  int           // length of the output that See has returned
 	more  chan struct{} // signals more output
 	ended chan struct{} // closed when the program has exited
+
+	display vt.MockTerm // shows the output; nil without one
 }
 
 // Start starts a program in its own session on a terminal of the given size. The program is killed
@@ -62,6 +65,10 @@ func Start(t testing.TB, cmd *exec.Cmd, rows, cols uint16) *Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.program.Close() })
+	s.display = vt.NewMockTerm(vt.MockOptSize{X: vt.Col(cols), Y: vt.Row(rows)})
+	if err := s.display.Start(); err != nil {
+		t.Fatal(err)
+	}
 	s.Resize(rows, cols)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.program, s.program, s.program
 	if cmd.SysProcAttr == nil {
@@ -91,6 +98,9 @@ func (s *Session) follow() {
 		n, err := s.keys.Read(b)
 		s.mu.Lock()
 		s.shown = append(s.shown, b[:n]...)
+		if s.display != nil {
+			_, _ = s.display.Write(b[:n]) // an emulator takes all
+		}
 		s.mu.Unlock()
 		select {
 		case s.more <- struct{}{}:
@@ -124,6 +134,62 @@ func (s *Session) See(want string) string {
 	}
 }
 
+// Until waits until the lines on the screen of the terminal satisfy a condition, and returns them. The
+// emulator of package tcell makes them from the output.
+func (s *Session) Until(what string, is func(lines []string) bool) []string {
+	s.t.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		lines := s.lines()
+		if is(lines) {
+			return lines
+		}
+		ended := false
+		select {
+		case <-s.more:
+		case <-s.ended:
+			ended = !is(s.lines())
+		case <-timeout.C:
+			ended = true
+		}
+		if ended {
+			s.t.Fatalf("not so: %s; the screen shows\n%s", what, strings.Join(s.lines(), "\n"))
+		}
+	}
+}
+
+// lines returns the lines on the screen, without blanks at their ends.
+func (s *Session) lines() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size, err := s.display.WindowSize()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	lines := make([]string, size.Height)
+	for y := range lines {
+		var b strings.Builder
+		for x := 0; x < size.Width; {
+			c := s.display.GetCell(vt.Coord{X: vt.Col(x), Y: vt.Row(y)})
+			if c.C == "" {
+				b.WriteByte(' ')
+			}
+			b.WriteString(c.C)
+			x += max(c.W, 1)
+		}
+		lines[y] = strings.TrimRight(b.String(), " ")
+	}
+	return lines
+}
+
+// Output returns all output so far.
+func (s *Session) Output() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.shown)
+}
+
 // Type types a text.
 func (s *Session) Type(text string) {
 	s.t.Helper()
@@ -136,8 +202,19 @@ func (s *Session) Type(text string) {
 // foreground (ioctl_tty(2), TIOCSWINSZ).
 func (s *Session) Resize(rows, cols uint16) {
 	s.t.Helper()
+	s.mu.Lock()
+	s.display.SetSize(vt.Coord{X: vt.Col(cols), Y: vt.Row(rows)})
+	s.mu.Unlock()
 	if err := unix.IoctlSetWinsize(int(s.program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: cols}); err != nil {
 		s.t.Error(err)
+	}
+}
+
+// Stop makes the terminal accept no more data, as Ctrl-S does.
+func (s *Session) Stop() {
+	s.t.Helper()
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, s.program.Fd(), unix.TCXONC, unix.TCOOFF); errno != 0 {
+		s.t.Error(errno)
 	}
 }
 
