@@ -220,7 +220,7 @@ func checkPids() error {
 
 func checkVM() error {
 	for _, program := range [][2]string{
-		{"qemu-system-x86_64", "qemu-system-x86"}, {"mmdebstrap", "mmdebstrap"},
+		{"qemu-system-x86_64", "qemu-system-x86"}, {"mmdebstrap", "mmdebstrap"}, {"mkfs.ext4", "e2fsprogs"}, {"mkfs.xfs", "xfsprogs"},
 	} {
 		if _, err := exec.LookPath(program[0]); err != nil {
 			return fmt.Errorf("install %s: %w", program[1], err)
