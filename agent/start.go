@@ -255,6 +255,9 @@ func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	if few, ok := errors.AsType[*launch.GPUError](err); ok {
 		return nil, &Error{ResourceExhausted, few}
 	}
+	if none, ok := errors.AsType[*launch.ScratchError](err); ok {
+		return nil, &Error{ResourceExhausted, none}
+	}
 	if wrong, ok := errors.AsType[*launch.OrderError](err); ok {
 		return nil, orderError(wrong)
 	}

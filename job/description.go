@@ -26,6 +26,10 @@ type Description struct {
 	// these it shares with the host, as absolute paths separated by colons.
 	PrivateTmp      bool
 	PrivateTmpShare string
+	// Scratch is the size, in bytes, to which TMPDIR is limited, with the job's own /tmp and /var/tmp
+	// if it has them; 0 for none. ScratchLimit says how: quota, image or tmpfs.
+	Scratch      uint64
+	ScratchLimit string
 
 	Command    Command
 	Cwd        string // absolute; by default the owner's home directory

@@ -2,6 +2,7 @@ package jobdir
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -198,6 +199,8 @@ var configKeys = [...]configKey{
 	{name: "h_locks_is_consumable_job", limit: hardPerJob, resource: job.Locks, unless: isZero},
 	{name: "private_tmp", flag: func(d *job.Description) *bool { return &d.PrivateTmp }, unless: isZero},
 	{name: "private_tmp_share", text: func(d *job.Description) *string { return &d.PrivateTmpShare }, unless: isEmpty},
+	{name: "scratch", get: getScratch, set: setScratch, unless: isZero},
+	{name: "scratch_limit", text: func(d *job.Description) *string { return &d.ScratchLimit }, unless: isEmpty},
 	{name: "terminal", get: getTerminal, set: setTerminal, unless: isEmpty},
 	{name: "terminal_pipes", flag: func(d *job.Description) *bool { return &d.Terminal.Pipes }, when: hasTerminal, unless: isZero},
 	{name: "terminal_login", flag: func(d *job.Description) *bool { return &d.Terminal.Login }, when: hasTerminal},
@@ -321,6 +324,19 @@ func isName(s string) bool {
 
 // mostLines is the largest value of a window size (ioctl_tty(2), struct winsize).
 const mostLines = 1<<16 - 1
+
+func getScratch(d *job.Description) (value, problem string) {
+	return strconv.FormatUint(d.Scratch, 10), ""
+}
+
+func setScratch(d *job.Description, v string) string {
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		return quote(v) + " is not a number of bytes"
+	}
+	d.Scratch = n
+	return ""
+}
 
 // getTerminal returns the terminal size as ROWSxCOLS.
 func getTerminal(d *job.Description) (value, problem string) {

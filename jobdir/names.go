@@ -27,6 +27,7 @@ const (
 	FileNoResources = "noresources"  // exists if the job is to be rescheduled
 	FileTerminal    = "terminal"     // own: the socket at which the supervisor passes on the terminal of the job
 	FilePrivateTmp  = "private_tmp"  // own: the directory behind the job's own /tmp, as the record of a TMPDIR
+	FileScratch     = "scratch"      // own: the directory with the file system of the TMPDIR, as the record of a TMPDIR
 	FileStart       = "start"        // own: data of the program that ordered the start, for later use
 )
 

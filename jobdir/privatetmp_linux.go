@@ -11,9 +11,10 @@ const privateSuffix = ".private"
 
 // MakePrivateTmp creates the directory behind a job's own /tmp, next to its TMPDIR, and records it
 // as MakeTmpdir does. It belongs to root and is closed to all others, so that the user of the job
-// cannot plant anything in it or replace it. name is that of the TMPDIR. Only root may call it.
-func (d *Dir) MakePrivateTmp(queueTmpdir, name string) (Tmpdir, error) {
-	t, err := makeTmpdir(queueTmpdir, name+privateSuffix, "", 0, 0, nil, d.WritePrivateTmp)
+// cannot plant anything in it or replace it. name is that of the TMPDIR. limit is as in
+// MakeLimitedTmpdir; nil for none. Only root may call it.
+func (d *Dir) MakePrivateTmp(queueTmpdir, name string, limit func(fd int) error) (Tmpdir, error) {
+	t, err := makeTmpdir(queueTmpdir, name+privateSuffix, "", 0, 0, nil, d.recordThen(d.WritePrivateTmp, limit))
 	if err != nil {
 		_ = d.Remove(FilePrivateTmp)
 	}
@@ -38,6 +39,29 @@ func RemovePrivateTmp(t Tmpdir) error { return RemoveTmpdir(t, RemoveOptions{}) 
 // these directories belong to root, and others of that name may be in use, by another daemon.
 func SweepPrivateTmp(queueTmpdir, name string) error {
 	return SweepTmpdir(queueTmpdir, name+privateSuffix, RemoveOptions{empty: true})
+}
+
+// scratchSuffix is appended to the name of a TMPDIR for the directory of its file system.
+const scratchSuffix = ".scratch"
+
+// MakeScratch creates a directory for a file system that limits the size of a TMPDIR, next to it, and
+// records it as MakePrivateTmp does. Only root may call it.
+func (d *Dir) MakeScratch(queueTmpdir, name string) (Tmpdir, error) {
+	write := func(t Tmpdir) error { return d.WriteFile(FileScratch, t.Format()) }
+	t, err := makeTmpdir(queueTmpdir, name+scratchSuffix, "", 0, 0, nil, d.recordThen(write, nil))
+	if err != nil {
+		_ = d.Remove(FileScratch)
+	}
+	return t, err
+}
+
+// Scratch reads the record of the directory that MakeScratch has made. If there is none,
+// errors.Is(err, fs.ErrNotExist) holds.
+func (d *Dir) Scratch() (Tmpdir, error) { return d.readTmpdir(FileScratch) }
+
+// SweepScratch is SweepPrivateTmp for the directory of MakeScratch.
+func SweepScratch(queueTmpdir, name string) error {
+	return SweepTmpdir(queueTmpdir, name+scratchSuffix, RemoveOptions{empty: true})
 }
 
 // Open opens the directory. It returns ErrNotOurs if its path leads to another one, and follows no

@@ -53,7 +53,7 @@ func isSuffix(s string) bool {
 // path must belong to root, to the effective user or to one of trusted (user IDs); MakeTmpdir
 // follows their links.
 func MakeTmpdir(queueTmpdir, name string, uid, gid int, trusted ...int) (Tmpdir, error) {
-	return makeTmpdir(queueTmpdir, name, "", uid, gid, trusted, func(Tmpdir) error { return nil })
+	return makeTmpdir(queueTmpdir, name, "", uid, gid, trusted, func(Tmpdir, int) error { return nil })
 }
 
 // AsideName returns a unique name similar to that of a TMPDIR, for Dir.MakeTmpdir. It is empty if
@@ -78,14 +78,31 @@ const mostName = 255
 // RemoveAside removes the directory if the process is killed in between. Without aside (empty)
 // there is no such step.
 func (d *Dir) MakeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted ...int) (Tmpdir, error) {
-	t, err := makeTmpdir(queueTmpdir, name, aside, uid, gid, trusted, d.WriteTmpdir)
+	return d.MakeLimitedTmpdir(queueTmpdir, name, aside, uid, gid, nil, trusted...)
+}
+
+// MakeLimitedTmpdir does what MakeTmpdir does. In between it calls limit with a descriptor of the
+// directory, which is then recorded, and closed to its user.
+func (d *Dir) MakeLimitedTmpdir(queueTmpdir, name, aside string, uid, gid int, limit func(fd int) error, trusted ...int) (Tmpdir, error) {
+	t, err := makeTmpdir(queueTmpdir, name, aside, uid, gid, trusted, d.recordThen(d.WriteTmpdir, limit))
 	if err != nil {
 		_ = d.Remove(FileTmpdir)
 	}
 	return t, err
 }
 
-func makeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted []int, made func(Tmpdir) error) (Tmpdir, error) {
+// recordThen returns a function that records a directory, and then calls limit, which may be nil.
+func (d *Dir) recordThen(record func(Tmpdir) error, limit func(fd int) error) func(Tmpdir, int) error {
+	return func(t Tmpdir, fd int) error {
+		err := record(t)
+		if err == nil && limit != nil && fd >= 0 {
+			err = limit(fd)
+		}
+		return err
+	}
+}
+
+func makeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted []int, made func(Tmpdir, int) error) (Tmpdir, error) {
 	path := strings.TrimRight(queueTmpdir, "/") + "/" + name
 	if !plainName(name) {
 		return Tmpdir{}, &Error{"create directory", path, errors.New(quote(name) + " is not a name of a directory")}
@@ -114,7 +131,7 @@ func makeTmpdir(queueTmpdir, name, aside string, uid, gid int, trusted []int, ma
 
 // makeAside creates the directory path in parent under the name aside first. The directory keeps
 // that name if its own is taken.
-func makeAside(parent int, path, aside string, uid, gid int, made func(Tmpdir) error) (Tmpdir, error) {
+func makeAside(parent int, path, aside string, uid, gid int, made func(Tmpdir, int) error) (Tmpdir, error) {
 	i := strings.LastIndexByte(path, '/') + 1
 	t := Tmpdir{Path: path}
 	if err := unix.Mkdirat(parent, aside, 0o700); err != nil {
@@ -124,7 +141,7 @@ func makeAside(parent int, path, aside string, uid, gid int, made func(Tmpdir) e
 	// Not all file systems support renaming without replacing (renameat2(2)).
 	if err == nil && unix.Renameat2(parent, aside, parent, path[i:], unix.RENAME_NOREPLACE) != nil {
 		t.Path = path[:i] + aside
-		err = made(t)
+		err = made(t, -1)
 	}
 	if err != nil {
 		_ = unix.Unlinkat(parent, aside, unix.AT_REMOVEDIR)
@@ -151,7 +168,7 @@ func mkdirNew(parent int, name string) (suffix string, err error) {
 	return "", unix.EEXIST
 }
 
-func (t *Tmpdir) handOver(parent int, name string, uid, gid int, made func(Tmpdir) error) error {
+func (t *Tmpdir) handOver(parent int, name string, uid, gid int, made func(Tmpdir, int) error) error {
 	fd, err := openat(parent, name, openDirFlags, 0)
 	if err != nil {
 		return err
@@ -166,7 +183,7 @@ func (t *Tmpdir) handOver(parent int, name string, uid, gid int, made func(Tmpdi
 	}
 	t.Dev, t.Ino = st.Dev, st.Ino
 	failpoint.At("jobdir-tmpdir-made")
-	if err := made(*t); err != nil {
+	if err := made(*t, fd); err != nil {
 		return err
 	}
 	failpoint.At("jobdir-tmpdir-recorded")

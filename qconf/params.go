@@ -34,8 +34,11 @@ type ExecdParams struct {
 	// PrivateTmpShare is PRIVATE_TMP_SHARE, only in execd: absolute paths in these directories that
 	// the jobs share with the host; DefaultPrivateTmpShare.
 	PrivateTmpShare []string
-	ScriptTimeout   time.Duration // SCRIPT_TIMEOUT of prolog, epilog and PE procedures; 120 s; 0 for never
-	SRTKill         bool          // S_RT_KILL: jobs are killed the notify time after s_rt; true
+	// ScratchLimit is SCRATCH_LIMIT, only in execd: how the request for the complex ScratchName limits
+	// TMPDIR.
+	ScratchLimit  ScratchLimit
+	ScriptTimeout time.Duration // SCRIPT_TIMEOUT of prolog, epilog and PE procedures; 120 s; 0 for never
+	SRTKill       bool          // S_RT_KILL: jobs are killed the notify time after s_rt; true
 
 	PTFMinPriority, PTFMaxPriority int           // nice values; -999 for the platform's
 	PDCInterval                    time.Duration // PDC_INTERVAL, or PDCNever or PDCPerLoadReport; 1 s
@@ -262,6 +265,7 @@ var execdParams = params[ExecdParams]{
 		p("SCRIPT_TIMEOUT", duration(0, func(e *ExecdParams) *time.Duration { return &e.ScriptTimeout })),
 		vmemLimit, privateTmp,
 		p("PRIVATE_TMP_SHARE", kind[ExecdParams]{read: readPrivateTmpShare}),
+		p("SCRATCH_LIMIT", kind[ExecdParams]{read: readScratchLimit}),
 		p("S_RT_KILL", boolean(func(e *ExecdParams) *bool { return &e.SRTKill })),
 		p("PTF_MIN_PRIORITY", number(PlatformPriority, 20, func(e *ExecdParams) *int { return &e.PTFMinPriority })),
 		p("PTF_MAX_PRIORITY", number(PlatformPriority, 20, func(e *ExecdParams) *int { return &e.PTFMaxPriority })),

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // builtinPool is the consumable of the built-in memory pool. Some of Grid Engine's successors
@@ -147,11 +146,7 @@ func (c *Cluster) WithMemoryPool(host string, memory uint64, slots int) (*Cluste
 		return nil, err
 	}
 	for list, param := range map[string]string{"qmaster_params": "MEMORY_POOL=" + builtinPool, "execd_params": "VMEM_LIMIT=memory"} {
-		value, _ := changed.global.Value(list)
-		if isWord(value, none) {
-			value = ""
-		}
-		if changed.global, err = changed.global.With(list, strings.TrimSpace(value+" "+param)); err != nil {
+		if changed, err = changed.withParam(list, param); err != nil {
 			return nil, err
 		}
 	}

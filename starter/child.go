@@ -45,6 +45,9 @@ func (s *Shepherd) procedureProgram(f files, proc procedure, a attempt, as accou
 	f.open(p, env, s.d.Cwd)
 	s.giveBack(p)
 	inside := as.UID == s.owner.UID && s.enter(p)
+	if as.UID == s.owner.UID {
+		s.confine(p)
+	}
 	s.become(p, as, 0)
 	s.bindToUs(p)
 	if inside {
@@ -143,6 +146,7 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 // before it enters the job's namespace, which takes root's rights.
 func (s *Shepherd) openInside(p *spawn.Program, f files, env *environment) {
 	if s.namespace == 0 {
+		s.confine(p)
 		s.become(p, s.owner, s.additionalGroup())
 		s.bindToUs(p)
 		f.open(p, env, s.d.Cwd)
@@ -153,6 +157,7 @@ func (s *Shepherd) openInside(p *spawn.Program, f files, env *environment) {
 	f.open(p, env, s.d.Cwd)
 	s.giveBack(p)
 	s.enter(p)
+	s.confine(p)
 	s.become(p, s.owner, s.additionalGroup())
 	s.bindToUs(p)
 	p.Chdir(s.d.Cwd)

@@ -279,7 +279,8 @@ func (s *Shepherd) sharedMemoryOptions() string {
 func descriptorPath(fd int) string { return "/proc/self/fd/" + itoa(fd) }
 
 // openPlaces opens the directories that are hidden from the job, and those behind them. It leaves
-// out directories that this host does not have, and /var/tmp if it is a link to /tmp.
+// out directories that this host does not have. If /var/tmp is a link to /tmp or to a directory in it,
+// the job's own /tmp has that directory.
 func openPlaces(behind int) ([]place, error) {
 	var list []place
 	for _, at := range privatePlaces {
@@ -288,7 +289,16 @@ func openPlaces(behind int) ([]place, error) {
 			continue
 		}
 		path, err := oslite.Readlink(descriptorPath(host))
-		if err != nil || slices.ContainsFunc(list, func(p place) bool { return p.path == path }) {
+		outer := slices.IndexFunc(list, func(p place) bool { return within(path, p.path) })
+		if err == nil && outer >= 0 {
+			err = makeInside(list[outer].own, path[len(list[outer].path):])
+			unix.Close(host)
+			if err != nil {
+				return list, errors.New("cannot make " + path + " in the job's own " + list[outer].path + ": " + err.Error())
+			}
+			continue
+		}
+		if err != nil {
 			unix.Close(host)
 			continue
 		}
@@ -302,6 +312,25 @@ func openPlaces(behind int) ([]place, error) {
 		list = append(list, place{at.path, path, host, own})
 	}
 	return list, nil
+}
+
+// makeInside makes a directory like /tmp below the directory own, under a relative path, which may be
+// empty. An earlier task of the job may have put links there.
+func makeInside(own int, path string) error {
+	at, err := unix.Dup(own)
+	for name := range strings.SplitSeq(path, "/") {
+		if name == "" || err != nil {
+			continue
+		}
+		var next int
+		next, err = makeOwn(at, name)
+		unix.Close(at)
+		at = next
+	}
+	if err == nil {
+		unix.Close(at)
+	}
+	return err
 }
 
 // makeOwn makes the directory behind a place, like any /tmp: it belongs to root, and everybody may
@@ -323,9 +352,11 @@ func makeOwn(behind int, name string) (int, error) {
 // to run: its TMPDIR, home and working directory, the spool area, and the programs and files of
 // execd. What does not exist is left out. It follows no links: users could make them.
 func (s *Shepherd) openKept(places []place) (list []kept, err error) {
-	add := func(needed bool, resolve uint64, paths ...string) {
+	// A user can mount a file system at a directory of its own, whose server might not answer. Nothing
+	// is looked up in another one than that of above.
+	add := func(needed bool, above, last uint64, paths ...string) {
 		for _, path := range paths {
-			if k, ok := openIn(places, path, resolve); ok {
+			if k, ok := openIn(places, path, above, last); ok {
 				k.needed = needed
 				list = append(list, k)
 			}
@@ -337,14 +368,20 @@ func (s *Shepherd) openKept(places []place) (list []kept, err error) {
 		return nil, errors.New("openat2: " + err.Error() + "; it needs Linux 5.6")
 	}
 	unix.Close(root)
-	add(false, beneath, strings.Split(s.d.PrivateTmpShare, ":")...)
-	add(true, beneath, parent(s.dir.Path()), s.trusted.get("SGE_ROOT"), s.trusted.get("SGE_BINARY_PATH"))
+	const same = beneath | unix.RESOLVE_NO_XDEV
+	add(false, same, beneath, strings.Split(s.d.PrivateTmpShare, ":")...)
+	add(true, beneath, beneath, parent(s.dir.Path()), s.trusted.get("SGE_ROOT"), s.trusted.get("SGE_BINARY_PATH"))
 	if !s.d.Command.Binary {
-		add(true, beneath, parent(s.d.Command.File))
+		add(true, beneath, beneath, parent(s.d.Command.File))
 	}
-	// With the rights of the user: root could reach directories that the user cannot. They must be in
-	// the same file system: the server of another one might not answer.
-	err = s.asOwner(func() { add(false, beneath|unix.RESOLVE_NO_XDEV, s.jobEnv.get("TMPDIR"), s.d.Cwd, s.owner.Home) })
+	// Only root can have mounted something above the TMPDIR.
+	tmpdir := s.d.Tmpdir
+	if s.tmpdir != nil {
+		tmpdir = s.tmpdir.Path
+	}
+	add(false, beneath, beneath, tmpdir)
+	// With the rights of the user: root could reach directories that the user cannot.
+	err = s.asOwner(func() { add(false, same, same, s.d.Cwd, s.owner.Home) })
 	if err != nil {
 		s.trace(err.Error())
 	}
@@ -414,8 +451,9 @@ func openat2(dir int, name string, resolve uint64) (fd int, err error) {
 	return fd, err
 }
 
-// openIn opens a path in one of the places.
-func openIn(places []place, path string, resolve uint64) (kept, bool) {
+// openIn opens a path in one of the places: the directories above its last name with one way to
+// resolve names, and the last name with another one.
+func openIn(places []place, path string, above, last uint64) (kept, bool) {
 	path = pathpkg.Clean(path) // its names become mount points
 	for i := range places {
 		p := &places[i]
@@ -424,7 +462,19 @@ func openIn(places []place, path string, resolve uint64) (kept, bool) {
 			if !ok {
 				continue
 			}
-			if fd, err := openat2(p.host, name, resolve); err == nil {
+			dir, base := p.host, name
+			if up := parent(name); up != "" {
+				var err error
+				if dir, err = openat2(p.host, up, above); err != nil {
+					continue
+				}
+				base = name[len(up)+1:]
+			}
+			fd, err := openat2(dir, base, last)
+			if dir != p.host {
+				unix.Close(dir)
+			}
+			if err == nil {
 				return kept{place: p, name: name, fd: fd}, true
 			}
 		}
@@ -434,9 +484,10 @@ func openIn(places []place, path string, resolve uint64) (kept, bool) {
 
 // mount makes it visible under its name in the job's own directory.
 func (k *kept) mount() error {
-	var st unix.Stat_t
-	if err := unix.Fstat(k.fd, &st); err != nil {
-		return err
+	// The server of a user's file system might not answer: its root has a type without asking it.
+	var st unix.Statx_t
+	if err := unix.Statx(k.fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st); err != nil {
+		return &oslite.CallError{Call: "statx", Err: err}
 	}
 	at, err := unix.Open(k.place.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -71,6 +71,7 @@ type Shepherd struct {
 	terminal  *terminal // of the job; nil without one
 	hostKills uint64    // processes of the job that the kernel killed because the host had no memory left
 
+	space     space
 	namespace int // descriptor of the mount namespace with the job's own /tmp; 0 without
 }
 
@@ -238,6 +239,7 @@ func (s *Shepherd) begin() {
 	s.protectSubmission()
 	s.checkTmpdir()
 	s.openNamespace()
+	s.openScratch()
 	failpoint.At("shepherd-ready")
 }
 

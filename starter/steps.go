@@ -357,8 +357,16 @@ func (s *Shepherd) job() {
 func (s *Shepherd) afterJob(end ending, start time.Time) {
 	u := jobdir.NewUsage(end.status, &s.reaped, start, end.at)
 	s.finalUsage(u)
-	if u.Notice = s.refusals(end.at); u.Notice != "" {
-		s.trace(u.Notice)
+	s.watchScratch(end.at)
+	for _, notice := range []string{s.refusals(end.at), s.scratchNotice(end)} {
+		if notice == "" {
+			continue
+		}
+		s.trace(notice)
+		if u.Notice != "" {
+			u.Notice += "; "
+		}
+		u.Notice += notice
 	}
 	s.awaitSpool()
 	limit := s.active.exceeded

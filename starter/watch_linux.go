@@ -95,6 +95,7 @@ func (s *Shepherd) look() {
 	if cost := ownCPU() - before; sample.At.Add(lookPart * cost).After(next) {
 		next = sample.At.Add(lookPart * cost)
 	}
+	s.watchScratch(sample.At)
 	s.tellOnline(&sample)
 	if s.active.exceeded != nil {
 		// No limit depends on it: it is for accounting only.

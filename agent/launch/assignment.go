@@ -160,12 +160,7 @@ func Resolve(c *qconf.Cluster, r *submit.Request, queue, host string) (*Assignme
 
 // BookMemory sets BookedMemory and BookedAs according to the configuration, as the scheduler books it.
 func (o *Assignment) BookMemory(c *qconf.Cluster) {
-	var hard []qconf.Setting
-	for _, r := range o.Request.Resources {
-		if !r.Soft {
-			hard = append(hard, qconf.Setting{Name: r.Name, Value: r.Value})
-		}
-	}
+	hard := o.hardRequests()
 	o.BookedMemory, o.BookedAs = c.BookedMemory(o.Host, hard), c.BookedAs(hard)
 }
 
@@ -299,13 +294,17 @@ func (o *Assignment) privateTmp() bool {
 	if o.Config.ExecdParams.PrivateTmp.For(o.Queue.Queue) {
 		return true
 	}
-	var hard []qconf.Setting
+	return o.Complexes.RequestsPrivateTmp(o.hardRequests())
+}
+
+// hardRequests returns the hard requests of the job.
+func (o *Assignment) hardRequests() (hard []qconf.Setting) {
 	for _, r := range o.Request.Resources {
 		if !r.Soft {
 			hard = append(hard, qconf.Setting{Name: r.Name, Value: r.Value})
 		}
 	}
-	return o.Complexes.RequestsPrivateTmp(hard)
+	return hard
 }
 
 // divideCommand splits a command with line breaks into two words, because the config file of the

@@ -99,6 +99,7 @@ type Job struct {
 	spool     *jobdir.Spool
 	tmpdir    jobdir.Tmpdir
 	private   jobdir.Tmpdir // behind the job's own /tmp; empty without
+	scratch   jobdir.Tmpdir // of the file system that limits the TMPDIR; empty without
 	own       own           // data for Remove
 	terminal  bool
 	removed   bool
@@ -181,7 +182,7 @@ func PreparePlan(spool *jobdir.Spool, groups *Groups, p *Plan) (*Job, error) {
 	j := &Job{spool: spool, groups: groups, Description: d, terminal: p.Foreground}
 	j.own = own{
 		boot: BootID(), uid: p.UID, gid: p.GID, users: p.Users,
-		ownShell: d.Command.OwnShell, private: d.PrivateTmp, slave: p.Slave, devices: p.Devices, groupIDs: p.GroupIDs,
+		ownShell: d.Command.OwnShell, private: d.PrivateTmp, scratch: p.Scratch > 0, slave: p.Slave, devices: p.Devices, groupIDs: p.GroupIDs,
 		parent: d.QueueTmpdir, name: jobdir.TmpdirName(d.ID, d.Queue),
 	}
 	var err error
@@ -242,19 +243,11 @@ func (j *Job) undo() error {
 }
 
 func (j *Job) prepare(p *Plan) error {
-	var err error
-	if j.tmpdir, err = j.Dir.MakeTmpdir(j.own.parent, j.own.name, j.own.aside, j.own.uid, j.own.gid); err != nil {
+	if err := j.makeDirectories(p); err != nil {
 		return err
 	}
-	if j.tmpdir.Path != j.Description.Tmpdir {
-		moveTmpdir(j.Description, j.tmpdir.Path)
-	}
-	if j.Description.PrivateTmp {
-		if j.private, err = j.Dir.MakePrivateTmp(j.own.parent, j.own.name); err != nil {
-			return err
-		}
-	}
 	failpoint.At("launch-tmpdir")
+	var err error
 	j.Description.UserProcesses = p.mostOfUser(j.groups)
 	if !j.own.slave {
 		if j.Description.AddGroupID, err = jobGroupIDs.take(j.own.groupIDs, j); err != nil {
@@ -304,7 +297,7 @@ func (j *Job) finish(o jobdir.CreateOptions) error {
 	}
 	failpoint.At("launch-group")
 	j.own.unbound, j.own.notes = j.Unbound, j.Notes
-	if j.Unbound != "" || len(j.Notes) > 0 || len(j.own.gpus) > 0 || len(j.own.deny) > 0 {
+	if j.Unbound != "" || len(j.Notes) > 0 || j.own.project != 0 || len(j.own.gpus) > 0 || len(j.own.deny) > 0 {
 		if err := j.Dir.WriteFile(fileOwn, j.own.format()); err != nil {
 			return err
 		}
@@ -316,6 +309,9 @@ func (j *Job) finish(o jobdir.CreateOptions) error {
 	}
 	if j.private.Path != "" {
 		o.Files = append(o.Files, jobdir.File{Name: jobdir.FilePrivateTmp, Data: j.private.Format()})
+	}
+	if j.scratch.Path != "" {
+		o.Files = append(o.Files, jobdir.File{Name: jobdir.FileScratch, Data: j.scratch.Format()})
 	}
 	return j.spool.Complete(j.Dir, j.Description, o)
 }

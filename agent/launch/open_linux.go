@@ -133,6 +133,9 @@ func (j *Job) load(lookup func(name string) (*userdb.User, error), id job.ID) (S
 	if j.private, err = j.Dir.PrivateTmp(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
+	if j.scratch, err = j.Dir.Scratch(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
 	if j.group, err = recordedGroup(j.Dir); err != nil {
 		return 0, err
 	}
@@ -258,21 +261,25 @@ func discardTmpdir(dir *jobdir.Dir) error {
 	if known == nil || err != nil || known.shared {
 		return err
 	}
-	if err := discardPrivateTmp(dir, known); err != nil {
+	d, err := recordedDirectories(dir, known)
+	if err != nil {
 		return err
 	}
-	t, err := dir.Tmpdir()
-	if err == nil {
-		err = jobdir.RemoveTmpdir(t, known.removeOptions())
+	if d.scratch.Path == "" {
+		err = errors.Join(discardPrivateTmp(dir, known), sweepScratch(known))
+		if err != nil {
+			return err
+		}
+		d.private.Path = "" // removed
+	}
+	if d.tmpdir.Path != "" {
+		err = d.remove(known.removeOptions())
 		if known.aside != "" && errors.Is(err, jobdir.ErrNotOurs) {
 			err = nil // it does not have its final name, which belongs to another directory
 		}
 		return errors.Join(err, discardAside(known))
 	}
-	switch {
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	case os.Geteuid() != 0:
+	if os.Geteuid() != 0 {
 		// The TMPDIR would belong to the user, as the one of another job with the same name.
 		return discardAside(known)
 	}

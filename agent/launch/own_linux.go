@@ -33,6 +33,8 @@ type own struct {
 	slave    bool          // a slave job, without a supervisor
 	shared   bool          // the TMPDIR belongs to another job
 	private  bool          // the job has its own /tmp
+	scratch  bool          // the TMPDIR is limited, if that is possible
+	project  uint32        // by the quota of this project ID; 0 for none
 	ownShell bool          // job.Command.OwnShell
 	parent   string        // where the TMPDIR is, or is about to be made
 	name     string        // and under which name, perhaps with a suffix
@@ -62,6 +64,10 @@ func (o *own) format() []byte {
 	flag("slave", o.slave)
 	flag("shared", o.shared)
 	flag("private_tmp", o.private)
+	flag("scratch", o.scratch)
+	if o.project != 0 {
+		line("project", strconv.FormatUint(uint64(o.project), 10))
+	}
 	flag("own_shell", o.ownShell)
 	line("tmpdir_parent", strconv.Quote(o.parent))
 	line("tmpdir_name", strconv.Quote(o.name))
@@ -126,6 +132,12 @@ func (o *own) set(key, value string) (err error) {
 		o.shared = true
 	case "private_tmp":
 		o.private = true
+	case "scratch":
+		o.scratch = true
+	case "project":
+		var n uint64
+		n, err = strconv.ParseUint(value, 10, 32)
+		o.project = uint32(n)
 	case "own_shell":
 		o.ownShell = true
 	case "tmpdir_parent":

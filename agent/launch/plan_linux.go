@@ -44,6 +44,10 @@ type Plan struct {
 	// process.
 	choice *gpuChoice
 
+	// Scratch is the size, in bytes, to which the TMPDIR is limited as ScratchLimit says; 0 for none.
+	Scratch      uint64
+	ScratchLimit qconf.ScratchLimit
+
 	// Aside says that TMPDIR is made under another name first: without root's rights.
 	Aside bool
 	// Foreground is Assignment.Terminal.
@@ -70,6 +74,9 @@ func (o *Assignment) Plan(id job.ID, spool jobdir.Area, slave bool) (*Plan, erro
 		p.GroupIDs = o.Config.GIDRange
 	}
 	o.planThings(p)
+	if err := o.planScratch(p); err != nil {
+		return nil, &OrderError{err}
+	}
 	return p, nil
 }
 

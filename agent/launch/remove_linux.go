@@ -85,14 +85,8 @@ func (j *Job) removeTmpdir() error {
 	if j.own.shared {
 		return nil
 	}
-	var errs []error
-	if j.tmpdir.Path != "" {
-		errs = append(errs, jobdir.RemoveTmpdir(j.tmpdir, j.own.removeOptions()))
-	}
-	if j.private.Path != "" {
-		errs = append(errs, jobdir.RemovePrivateTmp(j.private))
-	}
-	return errors.Join(errs...)
+	d := directories{j.tmpdir, j.private, j.scratch, j.own.project}
+	return d.remove(j.own.removeOptions())
 }
 
 func (o *own) removeOptions() jobdir.RemoveOptions {

@@ -77,16 +77,14 @@ func sweep(spool *jobdir.Spool, id job.ID, lookup func(name string) (*userdb.Use
 		return s, true
 	}
 	var errs []error
-	if t, err := dir.Tmpdir(); err == nil {
-		owner, err := lookup(s.Description.Owner)
-		if err == nil {
-			err = jobdir.RemoveTmpdir(t, jobdir.RemoveOptions{UID: int(owner.UID), GID: int(owner.GID)})
-		}
-		errs = append(errs, err)
+	owner, err := lookup(s.Description.Owner)
+	if err == nil {
+		var known *own
+		known, err = readOwn(dir)
+		d, readErr := recordedDirectories(dir, known)
+		err = errors.Join(err, readErr, d.remove(jobdir.RemoveOptions{UID: int(owner.UID), GID: int(owner.GID)}))
 	}
-	if t, err := dir.PrivateTmp(); err == nil {
-		errs = append(errs, jobdir.RemovePrivateTmp(t))
-	}
+	errs = append(errs, err)
 	errs = append(errs, spool.Remove(s.Description.ID, jobdir.KeepNone, false))
 	// The script is shared by the tasks, of which one ran.
 	if !s.Description.Command.Binary {

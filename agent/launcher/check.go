@@ -248,6 +248,7 @@ func checkOurs(p *launch.Plan) error {
 		{"an additional group id", d.AddGroupID != 0},
 		{"cores that were chosen", d.Binding != "" || d.BindingCPUs != "" || p.GrantedBinding != nil},
 		{"a stream of the launcher", d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit},
+		{"a limited TMPDIR", d.Scratch != 0 || d.ScratchLimit != ""},
 		{"a nice value below 0", d.Nice < 0},
 		{"a number of processes below 0", p.Processes < 0},
 		{"a number of slots below 1", d.HostSlots < 1 || d.PE != nil && d.PE.Slots < 1},

@@ -1,8 +1,11 @@
 package standalone
 
 import (
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 // TestScratch: the built-in configuration has scratch space, which a job books once for all its
@@ -30,4 +33,28 @@ func TestScratch(t *testing.T) {
 		t.Errorf("a job that requests scratch books none: %s", after)
 	}
 	m.as(u, "qdel", id, large)
+}
+
+// TestFullScratch: the outcome of a job that has filled its TMPDIR names the cause, with the size that it
+// has requested.
+func TestFullScratch(t *testing.T) {
+	t.Parallel()
+	testenv.Require(t, testenv.Root, testenv.Loop)
+	m := newMachine(t, 2)
+	m.builtin = true
+	u := someUsers(t, 1)[0]
+	m.start()
+	out := m.open("out")
+	r := m.as(u, "qsub", "-terse", "-sync", "y", "-wd", "/", "-o", out, "-j", "y", "-l", "disk=4M", "-b", "y",
+		"sh", "-c", "df -k $TMPDIR | tail -n 1; dd if=/dev/zero of=$TMPDIR/large bs=64k count=1000")
+	id := strings.TrimSpace(strings.SplitN(r.stdout, "\n", 2)[0])
+	if r.status != 1 {
+		t.Errorf("the job was not limited: %+v", r)
+	}
+	if r = m.as(u, "qacct", "-j", id); !strings.Contains(r.stdout, "TMPDIR was full at ") || !strings.Contains(r.stdout, "it is limited to 4M (scratch)") {
+		t.Errorf("qacct: %+v", r)
+	}
+	if b, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(b), "/"+id+".1.all.q") {
+		t.Errorf("the file system of job %s is still mounted", id)
+	}
 }

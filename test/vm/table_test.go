@@ -51,6 +51,22 @@ const (
 // cores matches the tests that need two sockets.
 const cores = "^Test(CoresOf|ProcessorsOfAQueueOnTwoSockets|AffinityInAGroup)"
 
+// directoriesOfJobs are the tests of agent/launch about the directories of jobs: their own /tmp, and
+// the size of TMPDIR.
+const directoriesOfJobs = "PrivateTmp|Scratch"
+
+// directoriesInShort are those of them that do not run outside of guests, and one that does.
+const directoriesInShort = "^Test(ScratchQuota|ScratchAttacks|PrivateTmp|PrivateTmpBesideAHungServer|PrivateTmpWithLinkedVarTmp)$"
+
+// fileSystems are the kernel modules for these tests.
+var fileSystems = []string{"loop", "quota_v2", "xfs", "fuse"}
+
+// fileSystemTools are the programs for these tests.
+var fileSystemTools = map[string]string{
+	"/usr/sbin/mkfs.ext4": "/usr/sbin/mkfs.ext4", "/usr/sbin/mkfs.xfs": "/usr/sbin/mkfs.xfs",
+	"/usr/sbin/xfs_io": "/usr/sbin/xfs_io", "/usr/bin/chattr": "/usr/bin/chattr",
+}
+
 // machines are the guests that make test-vm starts, by the name of the subtest.
 //
 // To run a test in a guest, add a step to an existing guest, because each boot takes seconds. The
@@ -60,13 +76,15 @@ const cores = "^Test(CoresOf|ProcessorsOfAQueueOnTwoSockets|AffinityInAGroup)"
 // separate guests.
 var machines = map[string]machine{
 	"v2": {
-		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience},
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience, Modules: fileSystems, Files: fileSystemTools},
 		steps: []step{
+			{pkg: "internal/host/scratch"},
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
 			{pkg: "agent/ptf", run: "^Test(Weights|Nice)"},
 			{pkg: "agent/launch", run: "Core|ProcessorsOfAQueue|" + groupsOfJobs},
+			{pkg: "agent/launch", programs: true, run: directoriesInShort},
 			{pkg: "agent/scope", run: "^TestWithoutSystemd"},
 			{pkg: "cmd/execd", programs: true, run: cores},
 		},
@@ -139,6 +157,10 @@ var machines = map[string]machine{
 			{pkg: "test/agent", programs: true, run: "^Test(ClockIsSet|UserDatabaseHangs)$"},
 		},
 	},
+	// The directories of jobs with each version of control groups.
+	"directories":        directoriesWith(guest.V2),
+	"directories-v1":     directoriesWith(guest.V1),
+	"directories-hybrid": directoriesWith(guest.Hybrid),
 	"systemd-all": {
 		soak:    true,
 		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: 3 * patience},
@@ -155,4 +177,16 @@ var machines = map[string]machine{
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 		},
 	},
+}
+
+// directoriesWith returns a guest for all tests of the directories of jobs.
+func directoriesWith(cgroup string) machine {
+	return machine{
+		soak:    true,
+		Machine: guest.Machine{Cores: 2, Cgroup: cgroup, Timeout: patience, Modules: fileSystems, Files: fileSystemTools},
+		steps: []step{
+			{pkg: "internal/host/scratch"},
+			{pkg: "agent/launch", programs: true, run: directoriesOfJobs},
+		},
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/internal/host/scratch"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
 )
@@ -114,9 +115,10 @@ var others = []struct {
 	{"scope", inScope},
 	{"files", files},
 	{"private_tmp", privateTmp},
+	{"scratch", limitedScratch},
 }
 
-const numOthers = 7
+const numOthers = 8
 
 // files checks which users can change the files and programs of a daemon.
 func files(h *Host) Check {
@@ -140,6 +142,23 @@ func privateTmp(h *Host) Check {
 		return Check{State: Works, Means: otherwise, Reason: "jobs cannot have their own /tmp: " + h.NoPrivateTmp, Remedy: "give the daemon CAP_SYS_ADMIN, on Linux 5.6 or later"}
 	}
 	return Check{State: Best, Means: "a mount namespace for each job that requests it"}
+}
+
+// limitedScratch checks whether the size of the TMPDIRs of jobs can be limited.
+func limitedScratch(h *Host) Check {
+	const otherwise = "no limit: the TMPDIR of a job can take all space of its file system"
+	switch {
+	case !h.root():
+		return Check{State: Works, Means: otherwise, Reason: "only root can limit TMPDIR", Remedy: "run the daemon as root"}
+	case h.NoScratch != "":
+		return Check{
+			State: Works, Means: otherwise, Reason: "TMPDIRs in " + scratchDir + " cannot be limited: " + h.NoScratch,
+			Remedy: "mount the file system with the option prjquota (XFS, or ext4 with the features quota and project), or install e2fsprogs",
+		}
+	case h.Scratch == scratch.Quota:
+		return Check{State: Best, Means: "a project quota for each job that requests scratch (SCRATCH_LIMIT)"}
+	}
+	return Check{State: Best, Means: "a file system in a file for each job that requests scratch (SCRATCH_LIMIT)"}
 }
 
 func rlimit(r job.Resource, name string) func(*Host) Check {

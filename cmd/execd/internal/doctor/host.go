@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/internal/host/scratch"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
 )
@@ -22,15 +23,19 @@ type Host struct {
 	Children bool // /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)
 	// NoPrivateTmp says why jobs cannot have their own /tmp; empty if they can.
 	NoPrivateTmp string
-	Pidfd        bool // pidfd_open(2), Linux 5.3
-	IntoGroup    bool // clone3(2) into a group, Linux 5.7
-	PSI          bool // /proc/pressure
-	CPUs, Nodes  int  // processors and memory nodes that this process may use; 0 if unknown
-	Topology     string
-	TopologyErr  string // why cores cannot be distinguished
-	GroupIDs     GroupIDs
-	GPUs         *gpu.Inventory
-	Processes    []Process // of the running daemon; none if there is none
+	// Scratch is how TMPDIRs in /tmp can be limited, and NoScratch why they cannot be; then Scratch is
+	// empty.
+	Scratch     scratch.Method
+	NoScratch   string
+	Pidfd       bool // pidfd_open(2), Linux 5.3
+	IntoGroup   bool // clone3(2) into a group, Linux 5.7
+	PSI         bool // /proc/pressure
+	CPUs, Nodes int  // processors and memory nodes that this process may use; 0 if unknown
+	Topology    string
+	TopologyErr string // why cores cannot be distinguished
+	GroupIDs    GroupIDs
+	GPUs        *gpu.Inventory
+	Processes   []Process // of the running daemon; none if there is none
 	// NoQuery is set if the host has NVIDIA GPUs and nvidia-smi is missing.
 	NoQuery bool
 	// Untrusted describes files that users other than root and the effective user can change, among

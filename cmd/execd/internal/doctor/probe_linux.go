@@ -14,12 +14,28 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/scope"
 	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/internal/host/scratch"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/qconf"
 )
+
+// scratchDir is where queues have the TMPDIRs of jobs unless they are configured otherwise.
+const scratchDir = "/tmp"
+
+// probeScratch finds out whether the size of TMPDIRs can be limited, as the configuration wants it.
+func (h *Host) probeScratch(c *qconf.Configuration) {
+	wanted := scratch.Method(c.ExecdParams.ScratchLimit)
+	if c.ExecdParams.ScratchLimit == qconf.ScratchAuto {
+		wanted = scratch.None
+	}
+	var err error
+	if h.Scratch, err = scratch.Choose(scratchDir, wanted); err != nil {
+		h.NoScratch = err.Error()
+	}
+}
 
 // Probe examines this host, with its configuration. It may move an ordinary user's process to
 // another control group. gpuRoot is the directory in which Probe searches /proc and /sys for GPUs.
@@ -29,6 +45,7 @@ func Probe(c *qconf.Configuration, gpuRoot string) *Host {
 		Proc: readable("/proc/self/stat") && (os.Geteuid() != 0 || readable("/proc/1/stat")), Children: readable("/proc/thread-self/children"),
 		NoPrivateTmp: noNamespace(), Pidfd: pidfd(), IntoGroup: intoGroup(), PSI: readable("/proc/pressure/memory"),
 	}
+	h.probeScratch(c)
 	var info unix.Sysinfo_t
 	h.Swap = unix.Sysinfo(&info) == nil && info.Totalswap > 0
 	for r, resource := range resources {
