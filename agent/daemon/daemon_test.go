@@ -57,6 +57,7 @@ func TestOptionsOfAnAgentAlone(t *testing.T) {
 		"--metric :1": "unknown option --metric (did you mean --metrics?)", "--health-user": "--health-user needs a value: --health-user USER", "--xyzzy": "unknown option --xyzzy",
 		"--spool-per-usr 1": "unknown option --spool-per-usr (did you mean --spool-per-user?)", "--hang-up soon": `--hang-up "soon"`,
 		"--tls-cert x": "for --web, which is missing", "--web :8443": "--web needs --tls-cert and --tls-key", "--web 8443 --tls-cert x --tls-key y": `--web "8443"`,
+		"--one-process --front-user execd": "contradict each other",
 	} {
 		c := Command{Name: "standalone", Args: strings.Fields(args), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Executable: "/nonexistent/execd"}
 		if _, err := c.Run(); err == nil || !strings.Contains(err.Error(), want) {

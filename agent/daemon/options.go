@@ -55,6 +55,7 @@ type settings struct {
 	masterVersion                  string // of the sge_qmaster; empty to find it out
 	protocol                       *message.Protocol
 	frontUser                      string // of a front; empty for one process
+	oneProcess                     bool   // --one-process
 	launcher                       int    // the descriptor of the launcher of this front; -1 for none
 }
 
@@ -113,7 +114,8 @@ func parse(name string, args []string) (*settings, error) {
 	}
 	if s.ownMaster {
 		to["spool-per-user"], to["spool-reserve"], to["memory-per-user"] = &s.perUserText, &s.reserveText, &s.memoryText
-		to["front-user"], to["web"] = &s.frontUser, &s.web
+		to["front-user"], to["one-process"] = &s.frontUser, &s.oneProcess
+		to["web"] = &s.web
 	} else {
 		maps.Copy(to, others)
 	}
@@ -163,6 +165,9 @@ func (s *settings) complete() error {
 		return options.Usagef("--gpu-complex is for --master gridengine, which is missing: other masters know the GPUs of a host")
 	case s.gpuComplex != "" && !complexName().MatchString(s.gpuComplex):
 		return options.Usagef("--gpu-complex %q, expected the name of a complex attribute", s.gpuComplex)
+	}
+	if s.oneProcess && s.frontUser != "" {
+		return options.Usagef("--one-process and --front-user contradict each other: give one of them")
 	}
 	tls := s.tlsCert != "" || s.tlsKey != "" || s.tlsCA != "" || len(s.masters) > 0
 	switch {
