@@ -54,6 +54,17 @@ func (a *Agent) whyNoJobs() string {
 	return a.outOfService()
 }
 
+// launcherAway returns an error while the process that starts jobs is not running.
+func (a *Agent) launcherAway() error {
+	if l, ok := a.launcher.(interface{ Away() error }); ok {
+		return l.Away()
+	}
+	return nil
+}
+
+// LauncherChanged reports that a launcher in another process has gone or is back: its method Away says which.
+func (a *Agent) LauncherChanged() { a.noteService() }
+
 // outOfService returns the reason for which this host takes no jobs though the agent could; empty
 // if it does.
 func (a *Agent) outOfService() string {
@@ -65,6 +76,9 @@ func (a *Agent) outOfService() string {
 		reasons = append(reasons, errNoUsers.Error()+": "+why)
 	}
 	if err := a.disk.hangs(); err != nil {
+		reasons = append(reasons, err.Error())
+	}
+	if err := a.launcherAway(); err != nil {
 		reasons = append(reasons, err.Error())
 	}
 	drains := a.journal.drained()

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,10 +30,10 @@ import (
 const launcherName = "execd-launcher"
 
 // frontDir is the directory below the spool directory that belongs to the front.
-const frontDir = "front"
+const frontDir = launcher.FrontDir
 
 // isFront reports whether this process is a front, whose launcher is another process.
-func (s *settings) isFront() bool { return s.launcher >= 0 }
+func (s *settings) isFront() bool { return s.launcher >= 0 || s.only == onlyFront }
 
 // launcherDescriptor returns the descriptor of the launcher of this process; -1 for none. It removes the
 // variable from the environment of child processes.
@@ -95,7 +96,11 @@ func (c *Command) becomeLauncher(s *settings) error {
 	if err != nil {
 		return err
 	}
-	argv = append(append(append(argv, site...), s.gpuOptions(cluster)...), "--", c.Name)
+	argv = append(append(argv, site...), s.gpuOptions(cluster)...)
+	if s.only != "" {
+		argv = append(argv, "--apart")
+	}
+	argv = append(argv, "--", c.Name)
 	err = syscall.Exec(path, append(argv, c.Args...), os.Environ())
 	return fmt.Errorf("cannot run the launcher %q: %w", path, err)
 }
@@ -273,16 +278,59 @@ func (s *settings) makePlaces(user *userdb.User) error {
 	return err
 }
 
+// checkFront refuses a front that was started by itself as another user than the one of --front-user.
+func (s *settings) checkFront() error {
+	user, err := userdb.System().User(s.frontUser)
+	if err != nil {
+		return fmt.Errorf("--front-user: %w", err)
+	}
+	if uid := os.Geteuid(); uid == 0 || uint32(uid) != user.UID { //nolint:gosec // a user ID
+		return options.Usagef("--only front: this process has user ID %d, expected that of --front-user %s, %d", uid, user.Name, user.UID)
+	}
+	return nil
+}
+
 // connectLauncher makes this process a front: it drops the rights that a front does not need, and
 // connects to the launcher.
 func (d *daemon) connectLauncher() (err error) {
-	d.client, err = launcher.Connect(d.launcher, func(err error) {
-		d.log.Error("the launcher has gone: this process ends, and jobs go on", "error", err)
-		// The process must end at once, see launcher.Connect. All answered calls are on the disk.
-		syscall.Exit(ExitFailed)
-	})
-	if err != nil {
+	o := launcher.ClientOptions{
+		Descriptor: d.launcher, Path: filepath.Join(d.settings.spool, launcher.SocketName),
+		Lost: func(err error) {
+			if d.ending.Load() {
+				syscall.Exit(ExitGood)
+			}
+			d.log.Error("the launcher has gone: this process ends, and jobs go on", "error", err)
+			// The process must end at once, see launcher.ClientOptions. All answered calls are on the disk.
+			syscall.Exit(ExitFailed)
+		},
+		Away: func(error) {
+			d.log.Warn("the launcher has gone: no job starts until it is back, and running jobs go on")
+			d.say(d.manager.Status("waits for the launcher; running jobs go on"))
+			if d.ready.Load() {
+				d.agent.LauncherChanged()
+			}
+		},
+		Back: func() {
+			d.log.Info("the launcher is back")
+			if d.ready.Load() {
+				d.agent.LauncherChanged()
+				d.say(d.manager.Ready(d.status())) // to a service manager that has started the launcher again
+			}
+		},
+	}
+	if o.Program, err = launcher.ProgramOf("/proc/self/exe"); err != nil {
 		return err
+	}
+	if d.only == "" {
+		o.Args = os.Args[1:]
+	}
+	if d.client, err = launcher.Connect(context.Background(), o); err != nil {
+		return err
+	}
+	if root, cell := d.client.Cell(); d.only != "" && os.Getenv("SGE_ROOT") == "" && root != "" {
+		if err := errors.Join(os.Setenv("SGE_ROOT", root), os.Setenv("SGE_CELL", cell)); err != nil {
+			return err
+		}
 	}
 	if err := launcher.Restrict(); err != nil {
 		return err

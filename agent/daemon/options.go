@@ -56,10 +56,17 @@ type settings struct {
 	protocol                       *message.Protocol
 	frontUser                      string // of a front; empty for one process
 	oneProcess                     bool   // --one-process
+	only                           string // --only: which of the two processes to start; empty for both
 	launcher                       int    // the descriptor of the launcher of this front; -1 for none
 }
 
 const none = "none"
+
+// The values of --only.
+const (
+	onlyFront    = "front"
+	onlyLauncher = "launcher"
+)
 
 // standalone is the name of the command that has a master for users.
 const standalone = "standalone"
@@ -114,7 +121,7 @@ func parse(name string, args []string) (*settings, error) {
 	}
 	if s.ownMaster {
 		to["spool-per-user"], to["spool-reserve"], to["memory-per-user"] = &s.perUserText, &s.reserveText, &s.memoryText
-		to["front-user"], to["one-process"] = &s.frontUser, &s.oneProcess
+		to["front-user"], to["one-process"], to["only"] = &s.frontUser, &s.oneProcess, &s.only
 		to["web"] = &s.web
 	} else {
 		maps.Copy(to, others)
@@ -166,8 +173,13 @@ func (s *settings) complete() error {
 	case s.gpuComplex != "" && !complexName().MatchString(s.gpuComplex):
 		return options.Usagef("--gpu-complex %q, expected the name of a complex attribute", s.gpuComplex)
 	}
-	if s.oneProcess && s.frontUser != "" {
+	switch {
+	case s.oneProcess && s.frontUser != "":
 		return options.Usagef("--one-process and --front-user contradict each other: give one of them")
+	case s.only != "" && s.frontUser == "":
+		return options.Usagef("--only is for --front-user, which is missing")
+	case s.only != "" && s.only != onlyFront && s.only != onlyLauncher:
+		return options.Usagef("--only %q, expected %s or %s", s.only, onlyFront, onlyLauncher)
 	}
 	tls := s.tlsCert != "" || s.tlsKey != "" || s.tlsCA != "" || len(s.masters) > 0
 	switch {

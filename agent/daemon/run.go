@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -134,6 +135,11 @@ func (c *Command) Run() (int, error) {
 		}
 		return ExitCannotRun, err
 	}
+	if s.only == onlyFront {
+		if err := s.checkFront(); err != nil {
+			return options.ExitUsage, err
+		}
+	}
 	out := &sink{stderr: c.Stderr}
 	log, levels, err := newLog(out, s)
 	if err != nil {
@@ -146,6 +152,12 @@ func (c *Command) Run() (int, error) {
 	}
 	defer d.close()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	if d.client != nil {
+		context.AfterFunc(ctx, func() {
+			d.ending.Store(true)
+			d.client.Leave()
+		})
+	}
 	defer d.beside.Wait() // before the things that they use are closed
 	defer stop()          // however the agent has ended
 	if err := d.begin(ctx); err != nil {
@@ -169,6 +181,7 @@ type daemon struct {
 	spool         *jobdir.Spool    // nil in a front
 	own           *jobdir.Dir      // of the daemon's own files
 	client        *launcher.Client // of a front; nil for one process
+	ready, ending atomic.Bool      // announce was called; a signal has told the front to end
 	agent         *agent.Agent
 	server        *serve.Server
 	load          *loadsensor.Collector
@@ -202,6 +215,9 @@ func (d *daemon) open() (err error) {
 			d.close()
 		}
 	}()
+	if d.manager, err = servicemanager.New(clock.System()); err != nil {
+		d.log.Warn("the service manager is not told about this daemon", "error", err)
+	}
 	if d.isFront() {
 		err = d.connectLauncher()
 	} else if d.spool, err = jobdir.OpenSpool(d.settings.spool); err == nil {
@@ -220,9 +236,6 @@ func (d *daemon) open() (err error) {
 	}
 	if err := d.openAudit(); err != nil {
 		return err
-	}
-	if d.manager, err = servicemanager.New(clock.System()); err != nil {
-		d.log.Warn("the service manager is not told about this daemon", "error", err)
 	}
 	d.configuration = &configuration{dir: d.conf, spool: d.place(), host: d.host, root: os.Geteuid() == 0 || d.isFront()}
 	if d.Master != nil {

@@ -10,6 +10,7 @@ import (
 // announce tells the service manager that the agent is ready, and then keeps feeding its watchdog.
 func (d *daemon) announce(ctx context.Context) {
 	d.log.Info("ready", "host", d.host, "spool", d.settings.spool, "socket", d.socket, "version", d.Version)
+	d.ready.Store(true)
 	d.say(d.manager.Ready(d.status()))
 	d.beside.Go(func() {
 		d.manager.Watch(ctx, d.alive, func(err error) {

@@ -114,6 +114,8 @@ Operation
   --front-user USER    run the daemon as this user, and only what starts jobs as root:
                        see execd-standalone(8) for what does not work yet
                        (default: none, one process)
+  --only PROCESS       with --front-user: start only the launcher or the front, for
+                       a service manager that starts both
   --one-process        do not divide the daemon, whatever the default of a later
                        version is
   --metrics ADDRESS    Prometheus metrics and /healthz (default: none)

@@ -22,18 +22,25 @@ import (
 
 // Client is the front's end: the launch.Launcher of an agent without rights.
 type Client struct {
-	conn *conn
-	area jobdir.Area
+	options ClientOptions
+	area    jobdir.Area
 	// settings are taken from root's configuration.
 	settings settings
+	cell     [2]string // see Cell
 
 	over     chan struct{} // closed when no more answers will come
+	opening  sync.Mutex    // held while jobs are opened again
 	verifies chan struct{} // has room for as many orders as the launcher carries out at the same time
 
-	mu      sync.Mutex
-	number  uint64
-	waiting map[uint64]chan reply
-	closed  bool
+	mu     sync.Mutex
+	number uint64
+	line   *line         // nil while there is no launcher
+	joined chan struct{} // closed when line is set
+	known  map[job.ID]*line
+	stop   context.CancelFunc // of the search for a launcher; nil before the first
+	ended  bool               // Close or Leave was called
+	closed bool               // Close was called
+	losing sync.Once
 }
 
 var (
@@ -41,83 +48,8 @@ var (
 	_ launch.Remote   = (*Client)(nil)
 )
 
-// reply is an answer with its descriptors.
-type reply struct {
-	answer *answer
-	fds    []int
-}
-
 // ErrClosed is returned after Close.
 var ErrClosed = errors.New("the connection with the launcher has been closed")
-
-// Connect talks to the launcher over a descriptor that this process was started with.
-//
-// It calls lost when the launcher has ended, and no pending order returns before lost does. The
-// result of an unanswered order is unknown: a caller that took it for failed would report a running
-// job as one that could not be started. So lost must end the process.
-func Connect(fd int, lost func(error)) (*Client, error) {
-	conn, err := newConn(fd)
-	if err != nil {
-		return nil, err
-	}
-	return connect(conn, lost)
-}
-
-func connect(conn *conn, lost func(error)) (*Client, error) {
-	c := &Client{conn: conn, over: make(chan struct{}), verifies: make(chan struct{}, mostVerifies), waiting: map[uint64]chan reply{}}
-	go c.receive(lost)
-	var hello helloAnswer
-	if err := c.ask(kindHello, empty{}, &hello); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("cannot talk to the launcher: %w", err)
-	}
-	c.area, c.settings = jobdir.Area(hello.Area), hello.Settings
-	return c, nil
-}
-
-// Close ends the connection.
-func (c *Client) Close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.conn.close()
-}
-
-// errGone is the error of calls after the launcher has closed its end.
-var errGone = errors.New("the launcher has gone")
-
-// receive passes each answer to the caller that waits for it.
-func (c *Client) receive(lost func(error)) {
-	buffer := make([]byte, mostMessage+1)
-	var err error
-	for err == nil {
-		var text []byte
-		var fds []int
-		if text, fds, err = c.conn.read(buffer); err == nil && len(text) == 0 {
-			err = errGone
-		}
-		a := &answer{}
-		if err == nil {
-			err = decode(text, a)
-		}
-		c.mu.Lock()
-		to := c.waiting[a.Number]
-		delete(c.waiting, a.Number)
-		c.mu.Unlock()
-		if err != nil || to == nil { // the caller has given up
-			closeAll(fds)
-			continue
-		}
-		to <- reply{a, fds}
-	}
-	c.mu.Lock()
-	closed := c.closed
-	c.mu.Unlock()
-	if !closed {
-		lost(err)
-	}
-	close(c.over)
-}
 
 // ask sends an order, and decodes the body of the answer into result if that is not nil.
 func (c *Client) ask(k kind, body, result any) error {
@@ -126,14 +58,47 @@ func (c *Client) ask(k kind, body, result any) error {
 }
 
 // call sends an order, with the descriptor of a script, or -1 for none. It returns the descriptor of a
-// directory, -1 for none, which is the caller's.
+// directory, -1 for none, which is the caller's. If the launcher ends before it has answered, call waits for the next
+// one: see repeat.
 func (c *Client) call(ctx context.Context, k kind, body any, script int, result any) (dir int, err error) {
+	again := false
+	for {
+		l, err := c.current(ctx)
+		if err != nil {
+			return -1, err
+		}
+		if again {
+			if done, dir, err := c.repeat(ctx, l, k, body, result); done || err != nil {
+				if !errors.Is(err, errGone) {
+					return dir, err
+				}
+				continue
+			}
+		} else if err = c.reopen(ctx, l, k, body); errors.Is(err, errGone) {
+			continue
+		} else if err != nil {
+			return -1, fmt.Errorf("cannot give the launcher the order %s: %w", k, err)
+		}
+		dir, err := c.once(ctx, l, k, body, script, result)
+		if errors.Is(err, errGone) {
+			again = true
+			continue
+		}
+		if id, ok := jobOf(body); ok && err == nil {
+			c.note(l, k, id)
+		}
+		return dir, err
+	}
+}
+
+// once sends an order over one connection. The error is errGone if the launcher has ended.
+func (c *Client) once(ctx context.Context, l *line, k kind, body any, script int, result any) (dir int, err error) {
 	to := make(chan reply, 1)
 	c.mu.Lock()
 	c.number++
 	e := &envelope{Version: Version, Number: c.number, Order: k}
-	c.waiting[e.Number] = to
 	c.mu.Unlock()
+	l.expect(e.Number, to)
 	text, fds, err := pack(body, func(b json.RawMessage, memory bool) any {
 		e.Body, e.Memory = b, memory
 		return e
@@ -143,22 +108,31 @@ func (c *Client) call(ctx context.Context, k kind, body any, script int, result 
 		if script >= 0 {
 			all = append(all, script)
 		}
-		if err = c.conn.write(text, all...); errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-			<-c.over
+		if err = l.conn.write(text, all...); errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+			<-l.over
+			err = errGone
 		}
 	}
 	closeAll(fds)
 	if err != nil {
-		c.forget(e.Number)
+		l.forget(e.Number)
+		if errors.Is(err, errGone) {
+			return -1, err
+		}
 		return -1, fmt.Errorf("cannot give the launcher the order %s: %w", k, err)
 	}
 	select {
 	case r := <-to:
 		return open(r, result)
-	case <-c.over:
-		return -1, ErrClosed
+	case <-l.over:
+		select {
+		case r := <-to: // it came before the end
+			return open(r, result)
+		default:
+			return -1, errGone
+		}
 	case <-ctx.Done():
-		c.forget(e.Number)
+		l.forget(e.Number)
 		select {
 		case r := <-to:
 			closeAll(r.fds)
@@ -166,12 +140,6 @@ func (c *Client) call(ctx context.Context, k kind, body any, script int, result 
 		}
 		return -1, ctx.Err()
 	}
-}
-
-func (c *Client) forget(number uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waiting, number)
 }
 
 // open reads an answer. The descriptor that comes with it is the caller's; -1 for none.
@@ -213,6 +181,16 @@ func (c *Client) Groups(config *qconf.Configuration, _ bool) (*launch.Groups, er
 
 // Check reports no error: the launcher uses descriptors, and looks before each start.
 func (c *Client) Check() error { return nil }
+
+// Away returns an error while there is no launcher.
+func (c *Client) Away() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.line == nil {
+		return errAway
+	}
+	return nil
+}
 
 // Jobs lists the jobs that have a directory.
 func (c *Client) Jobs() ([]job.ID, error) {

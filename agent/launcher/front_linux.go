@@ -3,16 +3,19 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/jobdir"
 )
 
 // Variable is the variable of the environment that tells a front the descriptor of its launcher.
@@ -27,6 +30,8 @@ type Front struct {
 	Path string   // of execd
 	Args []string // its command and options
 	Env  []string // Variable is added
+	// Apart says that the service manager starts the fronts, which come to the door.
+	Apart bool
 }
 
 // The pause before a front that has ended is restarted. After a run of at least steady, the pause
@@ -41,21 +46,33 @@ const (
 // With the other statuses the daemon ended on a signal, or could not start.
 const statusFailed = 1
 
-// Run starts fronts, one after another, and serves each, until one ends that must not be restarted;
-// it returns its exit status. Run passes signals on to the front. say receives messages about
-// fronts.
-func (s *Server) Run(f *Front, signals <-chan os.Signal, say func(string)) (status int, err error) {
+// Run serves fronts, one after another, until one ends that must not be restarted, or a signal comes; it returns the exit
+// status. It starts each front, unless f.Apart, and passes signals on to it. A front that an earlier launcher has started
+// comes back by the door; Run starts no other one while that one lives. say receives messages about fronts.
+func (s *Server) Run(f *Front, door *Door, signals <-chan os.Signal, say func(string)) (status int, err error) {
 	if _, err := s.groups(); err != nil {
 		return statusFailed, err
 	}
+	if f.Apart {
+		s.serveCallers(door, signals)
+		return 0, nil
+	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		old, told, err := s.awaitOld(door, signals, say)
+		if err != nil {
+			return statusFailed, err
+		}
+		if told || old != nil && s.serveCaller(old, door, signals, true) {
+			return 0, nil
+		}
 		begun := time.Now()
-		state, told, err := s.runFront(f, signals)
+		state, told, err := s.runFront(f, door, signals)
 		if err != nil {
 			return statusFailed, err
 		}
 		w, _ := state.Sys().(syscall.WaitStatus)
-		if w.Exited() && (told || w.ExitStatus() != statusFailed) {
+		// A front that an earlier launcher was about to start may have taken the spool directory from this one.
+		if lives, _ := frontLives(s.Spool); w.Exited() && (told || w.ExitStatus() != statusFailed && !lives) {
 			return w.ExitStatus(), nil
 		}
 		if told {
@@ -77,9 +94,124 @@ func (s *Server) Run(f *Front, signals <-chan os.Signal, say func(string)) (stat
 	}
 }
 
+// lookPause is how often a launcher looks whether the front of an earlier one lives.
+const lookPause = 200 * time.Millisecond
+
+// awaitOld waits for the front of an earlier launcher, if that lives: it holds the lock on its directory, and comes to the
+// door. told says that a signal has ended the wait.
+func (s *Server) awaitOld(door *Door, signals <-chan os.Signal, say func(string)) (old *caller, told bool, err error) {
+	for n := 0; ; n++ {
+		lives, err := frontLives(s.Spool)
+		if err != nil || !lives {
+			return nil, false, err
+		}
+		if n == int(firstPause/lookPause) {
+			say("waits for the front of an earlier launcher, which uses the spool directory " + s.Spool.Path())
+		}
+		timer := time.NewTimer(lookPause)
+		select {
+		case old = <-door.callers:
+			timer.Stop()
+			return old, false, nil
+		case sig := <-signals:
+			timer.Stop()
+			if sig != unix.SIGHUP {
+				return nil, true, nil
+			}
+		case <-timer.C:
+		}
+	}
+}
+
+// FrontDir is the directory below the spool directory that belongs to the front. A front holds a lock on it.
+const FrontDir = "front"
+
+// frontLives reports whether a front uses the spool area.
+func frontLives(spool *jobdir.Spool) (bool, error) {
+	var lives bool
+	err := spool.Dir().Use(func(fd int) error {
+		dir, err := unix.Openat(fd, FrontDir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if err != nil {
+			return &fs.PathError{Op: "open", Path: spool.Path() + "/" + FrontDir, Err: err}
+		}
+		defer unix.Close(dir)
+		err = unix.Flock(dir, unix.LOCK_SH|unix.LOCK_NB)
+		lives = errors.Is(err, unix.EWOULDBLOCK)
+		if lives {
+			return nil
+		}
+		return os.NewSyscallError("flock", err)
+	})
+	return lives, err
+}
+
+// serveCallers serves the fronts that come to the door until a signal comes.
+func (s *Server) serveCallers(door *Door, signals <-chan os.Signal) {
+	for {
+		select {
+		case sig := <-signals:
+			if sig != unix.SIGHUP {
+				return
+			}
+		case c := <-door.callers:
+			if s.serveCaller(c, door, signals, false) {
+				return
+			}
+		}
+	}
+}
+
+// serveCaller serves a front that has come to the door. told says that a signal has ended the service. With pass, the
+// front gets the signals, and the service lasts until the front has ended.
+func (s *Server) serveCaller(c *caller, door *Door, signals <-chan os.Signal, pass bool) (told bool) {
+	defer c.close()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if s.Serve(c.conn) != nil {
+			c.signal(unix.SIGKILL) // it has sent invalid data: it is useless now
+		}
+	}()
+	ended := make(chan struct{})
+	if pass {
+		go func() {
+			defer close(ended)
+			c.ended()
+		}()
+	}
+	for {
+		over := served
+		if pass {
+			over = ended
+		}
+		select {
+		case sig := <-signals:
+			told = told || sig != unix.SIGHUP
+			number, ok := sig.(unix.Signal)
+			switch {
+			case pass && ok:
+				c.signal(number)
+			case told:
+				c.conn.close()
+				<-served
+				return true
+			}
+		case other := <-door.callers:
+			other.close() // there is a front
+		case <-over:
+			c.conn.close()
+			<-served
+			return told
+		}
+	}
+}
+
 // runFront starts a front and serves it until it has ended. told says that a signal has told it to
 // end.
-func (s *Server) runFront(f *Front, signals <-chan os.Signal) (state *os.ProcessState, told bool, err error) {
+func (s *Server) runFront(f *Front, door *Door, signals <-chan os.Signal) (state *os.ProcessState, told bool, err error) {
 	c, other, err := pair()
 	if err != nil {
 		return nil, false, err
@@ -102,6 +234,8 @@ func (s *Server) runFront(f *Front, signals <-chan os.Signal) (state *os.Process
 		case sig := <-signals:
 			told = told || sig != unix.SIGHUP
 			_ = p.Signal(sig)
+		case other := <-door.callers:
+			other.close() // there is a front
 		case err := <-served:
 			// The front has closed its end, or sent invalid data: it is useless now.
 			if served = nil; err != nil {
@@ -135,7 +269,7 @@ func (f *Front) start(other *os.File) (*os.Process, error) {
 			return
 		}
 		p, err := os.StartProcess(f.Path, append([]string{f.Path}, f.Args...), &os.ProcAttr{
-			Dir: "/", Env: append(slices.Clone(f.Env), Variable+"="+strconv.Itoa(descriptor)), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, other},
+			Dir: "/", Env: append(f.environment(), Variable+"="+strconv.Itoa(descriptor)), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, other},
 			// A session of its own has no terminal, into which it could type for root (TIOCSTI).
 			Sys: &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: f.User.UID, Gid: f.User.GID}},
 		})
@@ -143,6 +277,12 @@ func (f *Front) start(other *os.File) (*os.Process, error) {
 	}()
 	r := <-done
 	return r.process, r.err
+}
+
+// environment returns the environment of the front: it notifies the watchdog of the service manager in the launcher's
+// place (sd_watchdog_enabled(3)).
+func (f *Front) environment() []string {
+	return slices.DeleteFunc(slices.Clone(f.Env), func(v string) bool { return strings.HasPrefix(v, "WATCHDOG_PID=") })
 }
 
 // renounce prevents the calling thread, and all processes that it starts, from getting more rights:

@@ -130,6 +130,12 @@ type (
 	helloAnswer struct {
 		Area     string   `json:"area"`
 		Settings settings `json:"settings"`
+		// Program and Args are those of the fronts that the launcher starts: see ClientOptions.
+		Program string   `json:"program,omitempty"`
+		Args    []string `json:"args,omitempty"`
+		// SGERoot and SGECell are the variables of jobs with these names.
+		SGERoot string `json:"sge_root,omitempty"`
+		SGECell string `json:"sge_cell,omitempty"`
 	}
 	// verifyAnswer has the changes of the verifier, and the digest of the submission with these changes; or why the
 	// job is not submitted.

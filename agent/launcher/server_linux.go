@@ -39,6 +39,9 @@ type Server struct {
 	// Verify checks a job with the verifier of the site (jsv_url of root's configuration): see verifier.Server. It is nil
 	// for none.
 	Verify func(context.Context, []submit.Parameter, []submit.Variable) ([]submit.Correction, error)
+	// Program and Args identify the fronts that this launcher starts, see ClientOptions; empty if any front will do.
+	Program string
+	Args    []string
 	// Refused is called for each refused order, for the audit log.
 	Refused func(order string, err error)
 
@@ -324,7 +327,7 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 	}
 	switch o.envelope.Order {
 	case kindHello:
-		return &helloAnswer{s.Spool.Path(), settingsOf(s.Config)}, nil, nil
+		return &helloAnswer{s.Spool.Path(), settingsOf(s.Config), s.Program, s.Args, s.Rules.Site.SGERoot, s.Rules.Site.SGECell}, nil, nil
 	case kindJobs:
 		a := &jobsAnswer{}
 		if a.Jobs, err = s.Spool.Jobs(); err == nil {

@@ -422,29 +422,10 @@ func OpenDesk(spool *jobdir.Spool, r *Rules, requests []string) (*Desk, error) {
 		submissions: r.Submissions, requests: requests, users: r.Users, minUID: r.MinUID, verifies: r.Site.verifies(),
 		each: map[uint32]int{}, known: map[uint32]bool{},
 	}
-	path := spool.Path() + "/" + claim.SocketName
-	// The directory belongs to root, so no other user can replace the socket.
-	if err := unix.Unlink(path); err != nil && !errors.Is(err, unix.ENOENT) {
-		return nil, &fs.PathError{Op: "unlink", Path: path, Err: err}
-	}
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	d.listener = os.NewFile(uintptr(fd), path)
-	err = claim.At(path, func(short string) error {
-		const everyone, queue = 0o666, 128
-		if err := unix.Bind(fd, &unix.SockaddrUnix{Name: short}); err != nil {
-			return os.NewSyscallError("bind", err)
-		}
-		if err := unix.Chmod(path, everyone); err != nil {
-			return os.NewSyscallError("chmod", err)
-		}
-		return os.NewSyscallError("listen", unix.Listen(fd, queue))
-	})
-	if err != nil {
-		d.listener.Close()
-		return nil, fmt.Errorf("cannot listen on %q: %w", path, err)
+	const everyone, queue = 0o666, 128
+	var err error
+	if d.listener, err = listen(spool.Path()+"/"+claim.SocketName, os.Geteuid(), everyone, queue); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

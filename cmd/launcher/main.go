@@ -76,6 +76,7 @@ type options struct {
 	rules                    launcher.Rules
 	config                   *qconf.Configuration
 	front                    []string
+	apart                    bool // the service manager starts the fronts
 }
 
 // list is an option that may be repeated.
@@ -97,6 +98,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.spool, "spool", "", "")
 	flags.StringVar(&o.execd, "execd", "", "")
 	flags.StringVar(&o.host, "host", "", "")
+	flags.BoolVar(&o.apart, "apart", false, "")
 	flags.Var(&attributes, "set", "")
 	flags.Var(&tmpdirs, "tmpdir", "")
 	flags.Var(&commands, "command", "")
@@ -225,10 +227,21 @@ func (o *options) serve() (int, error) {
 		return groups, err
 	}
 	defer server.Close()
+	if server.Program, err = launcher.ProgramOf(o.execd); err != nil {
+		return 0, err
+	}
+	if !o.apart {
+		server.Args = o.front
+	}
+	door, err := launcher.OpenDoor(spool, user, func(err error) { say(err.Error()) })
+	if err != nil {
+		return 0, err
+	}
+	defer door.Close()
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
-	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: os.Environ()}
-	return server.Run(f, signals, say)
+	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: os.Environ(), Apart: o.apart}
+	return server.Run(f, door, signals, say)
 }
 
 // gpuFile is where in the spool directory the numbers of GPUs are.

@@ -3,16 +3,20 @@ package standalone
 import (
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/internal/testenv"
 )
 
@@ -32,16 +36,15 @@ func newFront(t testing.TB, slots int) *machine {
 func (m *machine) front(before ...int) (pid int) {
 	m.Helper()
 	m.until("there is a front", func() bool {
-		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", m.daemon.Pid()))
-		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", m.daemon.Pid()))
-		for _, path := range tasks { // each thread has its own
-			more, _ := os.ReadFile(path)
-			children = append(append(children, ' '), more...)
-		}
-		for word := range strings.FieldsSeq(string(children)) {
-			n := number(m, word)
-			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", n))
-			if strings.TrimSpace(string(name)) == "execd" && (len(before) == 0 || n != before[0]) {
+		all, _ := filepath.Glob("/proc/[0-9]*/comm")
+		for _, path := range all {
+			if name, _ := os.ReadFile(path); strings.TrimSpace(string(name)) != "execd" {
+				continue
+			}
+			dir := filepath.Dir(path)
+			args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+			n := number(m, filepath.Base(dir))
+			if strings.Contains(string(args), "--spool\x00"+filepath.Join(m.dir, "spool")+"\x00") && !slices.Contains(before, n) {
 				pid = n
 			}
 		}
@@ -253,37 +256,20 @@ func lastLine(text string) string {
 	return list[len(list)-1]
 }
 
-// TestFrontOrLauncherKilled: whichever of the two processes is killed while a job runs, the job goes
-// on, and has one record in the end.
+// TestFrontOrLauncherKilled: whichever of the two processes is killed while a job runs, the other one and the job go on,
+// and the job has one record in the end.
 func TestFrontOrLauncherKilled(t *testing.T) {
 	m := newFront(t, 4)
 	out := m.open("out")
 	m.write("job.sh", "#!/bin/sh\necho run >> "+out+"/$JOB_ID\nwhile ! test -e "+out+"/go$JOB_ID; do sleep 0.1; done\nexit 4\n")
 	m.start()
 	u := someUsers(t, 1)[0]
-	front := m.front()
-	for _, which := range []string{"front", "launcher", "both"} {
-		id := strings.TrimSpace(m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh").stdout)
-		m.until("the job has begun", func() bool { return len(lines(t, out+"/"+id)) == 1 })
-		if which != "launcher" {
-			if err := syscall.Kill(front, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if which != "front" {
-			m.daemon.Kill()
-			m.until("the front ends without a launcher", func() bool {
-				_, err := os.Stat("/proc/" + strconv.Itoa(front))
-				return err != nil
-			})
-			m.start()
-		}
-		front = m.front(front)
-		if r := m.as(u, "qstat"); !strings.Contains(r.stdout, id+" ") {
-			t.Errorf("%s killed: job %s is not here: %+v", which, id, r)
-		}
+	submit := func() string {
+		return strings.TrimSpace(m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh").stdout)
+	}
+	ran := func(id, which string) {
 		testenv.WriteFile(t, out+"/go"+id, "")
-		m.until("the job is in the accounting", func() bool { return len(m.records(id)) > 0 && m.as(u, "qstat").stdout == "" })
+		m.until("the job is in the accounting", func() bool { return len(m.records(id)) > 0 && !strings.Contains(m.as(u, "qstat").stdout, id+" ") })
 		list := m.records(id)
 		if len(list) != 1 || strings.Split(list[0], ":")[12] != "4" {
 			t.Errorf("%s killed: job %s has the records %q", which, id, list)
@@ -292,6 +278,139 @@ func TestFrontOrLauncherKilled(t *testing.T) {
 			t.Errorf("%s killed: job %s ran %d times", which, id, n)
 		}
 	}
+	for _, which := range []string{"front", "launcher", "both"} {
+		id := submit()
+		if id == "" {
+			t.Fatal("qsub has failed")
+		}
+		m.until("the job has begun", func() bool { return len(lines(t, out+"/"+id)) == 1 })
+		front := m.front()
+		if which != "launcher" {
+			if err := syscall.Kill(front, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if which == "front" {
+			m.front(front)
+		} else {
+			m.daemon.Kill()
+		}
+		switch which {
+		case "launcher":
+			// The front answers, and keeps what it cannot start.
+			m.until("the front says that there is no launcher", func() bool {
+				r := m.root("../execd", "status", "--socket", m.socket())
+				return strings.Contains(r.stdout+r.stderr, "launcher")
+			})
+			if r := m.as(u, "qstat"); !strings.Contains(r.stdout, id+" ") {
+				t.Errorf("no launcher: job %s is not here: %+v", id, r)
+			}
+			waiting := make(chan string, 1)
+			go func() { waiting <- submit() }() // waits for the launcher
+			m.start()
+			ran(<-waiting, which)
+			if now := m.front(); now != front {
+				t.Errorf("there is another front, %d, expected %d", now, front)
+			}
+		case "both":
+			m.start()
+		}
+		if r := m.as(u, "qstat"); !strings.Contains(r.stdout, id+" ") {
+			t.Errorf("%s killed: job %s is not here: %+v", which, id, r)
+		}
+		ran(id, which)
+	}
+	m.refusedNothing()
+	// A signal to the launcher ends the front, too, also one that it has not started.
+	front := m.front()
+	m.daemon.Kill()
+	m.start()
+	p, gone := m.daemon.Process()
+	m.until("the launcher has found the front", func() bool { return strings.Count(m.log(), "the launcher is back") == 2 })
+	_ = p.Signal(syscall.SIGTERM)
+	<-gone
+	m.until("the front has ended", func() bool { return syscall.Kill(front, 0) != nil })
+}
+
+// TestFrontApart: a service manager can start the two processes by themselves, in any order, and end and start each
+// alone. The front has the rights of its user, and no other process can take its place.
+func TestFrontApart(t *testing.T) {
+	t.Parallel()
+	var front testenv.Daemon
+	t.Cleanup(func() { // after that of the machine
+		if p, _ := front.Process(); p != nil {
+			front.Kill()
+		}
+	})
+	m := newFront(t, 4)
+	u := someUsers(t, 1)[0]
+	out := m.open("out")
+	m.write("job.sh", "#!/bin/sh\necho \"$SGE_ROOT\" >> "+out+"/$JOB_ID\nwhile ! test -e "+out+"/go; do sleep 0.1; done\n")
+	who, err := user.Lookup(frontUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	startFront := func(who *user.User) {
+		cmd := exec.Command(filepath.Join(m.bin, "execd"), "standalone", "--host", hostName, "--spool", filepath.Join(m.dir, "spool"), //nolint:noctx // it is killed below
+			"--socket", m.socket(), "--conf", filepath.Join(m.dir, "conf"), "--front-user", frontUser, "--only", "front")
+		cmd.SysProcAttr = credential(t, who)
+		front.Start(t, cmd, filepath.Join(m.dir, "log"))
+	}
+	startFront(u)
+	_, gone := front.Process()
+	<-gone
+	if !strings.Contains(m.log(), "expected that of --front-user") {
+		t.Errorf("a front of another user: %s", m.log())
+	}
+
+	startFront(who) // waits for the launcher
+	m.args = append(m.args, "--only", "launcher")
+	m.start()
+	id := ""
+	m.until("a job is submitted", func() bool {
+		id = strings.TrimSpace(m.as(u, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh").stdout)
+		return id != ""
+	})
+	m.until("the job has begun", func() bool { return len(lines(t, out+"/"+id)) == 1 })
+	if said := lines(t, out+"/"+id)[0]; said != filepath.Join(m.dir, "spool", "sge") {
+		t.Errorf("the job has SGE_ROOT %q", said)
+	}
+	for name, want := range map[string]string{"NoNewPrivs": "1", "Seccomp": "2", "CapEff": "0000000000000000"} {
+		if got := status(t, front.Pid(), name); got != want {
+			t.Errorf("the front has %s %s, expected %s", name, got, want)
+		}
+	}
+	if _, err := net.Dial("unixpacket", filepath.Join(m.dir, "spool", launcher.SocketName)); err != nil {
+		t.Errorf("the launcher's socket: %v", err) // root may connect, and is sent away
+	}
+	m.until("the launcher has sent root away", func() bool { return strings.Contains(m.log(), "a process of user ID 0 has connected") })
+	if info, err := os.Stat(filepath.Join(m.dir, "spool", launcher.SocketName)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the launcher's socket is %v (%v)", info.Mode(), err)
+	}
+
+	launchers := m.daemon.Pid()
+	front.Kill()
+	startFront(who)
+	m.until("the next front answers", func() bool { return strings.Contains(m.as(u, "qstat").stdout, id+" ") })
+	m.daemon.Kill()
+	m.start()
+	testenv.WriteFile(t, out+"/go", "")
+	m.until("the job is in the accounting", func() bool { return len(m.records(id)) == 1 })
+	if n := len(lines(t, out+"/"+id)); n != 1 || m.daemon.Pid() == launchers {
+		t.Errorf("job %s ran %d times", id, n)
+	}
+	m.refusedNothing()
+	p, gone := front.Process()
+	m.root("qdel", "-u", "*")
+	_ = p.Signal(syscall.SIGTERM)
+	<-gone
+	startFront(who) // for the end of the test
+}
+
+// log returns the log of the daemon.
+func (m *machine) log() string {
+	text, _ := os.ReadFile(filepath.Join(m.dir, "log"))
+	return string(text)
 }
 
 // TestKilledFront does what TestKilledDaemon does, with a daemon of two processes, of which one or
@@ -309,7 +428,7 @@ func TestKilledFront(t *testing.T) {
 }
 
 // TestFrontKilledAtEachPoint: whatever the launcher or the front is at when it is killed, the job runs once and has one
-// record, and the next daemon leaves nothing of it behind.
+// record, and nothing of it is left behind. A front whose launcher is killed goes on with the next one.
 func TestFrontKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	killedAt(t, []string{"launch-begun", "launch-forked", "agent-launched", "agent-acknowledged"})
@@ -380,8 +499,13 @@ func killedAt(t *testing.T, points []string) {
 			}
 			return which != ""
 		})
-		m.daemon.Kill() // a next front would meet the same place
+		if which == "launcher" {
+			m.bin = mortal // the front goes on, and finds the next launcher of the same program
+		} else {
+			m.daemon.Kill() // a next front would meet the same place
+		}
 		m.start()
+		m.bin = usual
 		r := <-submitted
 		id := strings.TrimSpace(r.stdout)
 		if r.status != 0 || id == "" {
@@ -398,7 +522,7 @@ func killedAt(t *testing.T, points []string) {
 			t.Errorf("%s killed at %s: job %s ran %d times", which, point, id, n)
 		}
 		t.Logf("%s killed at %s: %s", which, point, time.Since(began))
-		m.daemon.Kill()
+		m.stop()
 	}
 	m.start()
 	m.refusedNothing()

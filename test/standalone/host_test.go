@@ -167,7 +167,7 @@ func (m *machine) end() {
 	if daemon == nil {
 		return
 	}
-	defer m.daemon.Kill() // whatever fails before: the last one that was started
+	defer m.stop() // whatever fails before: the last one that was started
 	defer m.tell()
 	select {
 	case <-gone:
@@ -176,6 +176,21 @@ func (m *machine) end() {
 	}
 	m.root("qdel", "-u", "*")
 	m.until("all jobs have left", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
+}
+
+// stop ends the daemon. A front survives its launcher, unless the launcher tells it to end.
+func (m *machine) stop() {
+	if p, gone := m.daemon.Process(); slices.Contains(m.args, "--front-user") {
+		_ = p.Signal(syscall.SIGTERM)
+		limit := time.NewTimer(patience)
+		defer limit.Stop()
+		select {
+		case <-gone:
+		case <-limit.C:
+			m.Error("the daemon has not ended in time")
+		}
+	}
+	m.daemon.Kill()
 }
 
 // tell prints logs after a failure.
