@@ -267,6 +267,7 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 	if r.Sync || r.Immediate || r.Interactive {
 		m.ends.watch(r.Job, in.By.User)
 	}
+	m.eventsOf(q.Name, r)
 	m.follow(r.Actions)
 	if r.Immediate {
 		x.immediate = r.Job

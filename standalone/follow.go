@@ -163,6 +163,7 @@ func (m *Master) started(r *run, err error) {
 			m.log.Warn("a task that was started is not expected", "error", err)
 		}
 		m.ends.started(r.job)
+		m.event(r.job, r.task, "started")
 	default:
 		if !m.refusedBefore(r, err.Error()) {
 			m.log.Warn("the agent does not take a job", "job", r.id.String(), "error", err)

@@ -55,3 +55,12 @@ func (i *Insider) Command(ctx context.Context, q *api.CommandRequest) (*api.Comm
 func (i *Insider) Places(context.Context) (*api.PlacesAnswer, error) {
 	return &api.PlacesAnswer{Accounting: api.Text(i.master.host.Accounting)}, nil
 }
+
+// Recent returns the latest events and the use of the host over the last day.
+func (i *Insider) Recent(ctx context.Context) (*api.RecentAnswer, error) {
+	a, err := i.master.recentOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}

@@ -74,6 +74,7 @@ type Master struct {
 	batch       batch                          // for the next commit
 	trail       trail
 	news        *news
+	recent      recent
 	pace        pace
 	reports     context.CancelFunc // ends the goroutine that takes reports
 	broken      error              // why the last commit failed
@@ -162,6 +163,7 @@ func (m *Master) restore(cluster *qconf.Cluster) error {
 		}
 	}
 	m.restoreCheckpoints()
+	m.restoreRecent()
 	m.restoreTerminals()
 	var problems []error
 	m.cell, problems = cell.Restore(m.now(), cluster, m.options(), records)
@@ -202,6 +204,7 @@ func (m *Master) Methods() map[string]serve.Method {
 		api.PathCommand: {Body: most, Do: m.serveCommand, Summary: "Carry out a command of Grid Engine.", In: api.CommandRequest{}, Out: api.CommandAnswer{}},
 		api.PathWait:    {Do: m.serveWait, Summary: "Wait for the ends of the tasks of a job.", In: api.WaitRequest{}, Out: api.WaitAnswer{}},
 		api.PathPlaces:  {Do: m.servePlaces, Summary: "Show where the files are that users read themselves.", In: agentapi.Empty{}, Out: api.PlacesAnswer{}},
+		api.PathRecent:  {Do: m.serveRecent, Summary: "Show the latest events, and the use of the host over the last day.", In: agentapi.Empty{}, Out: api.RecentAnswer{}},
 		api.PathEnds:    {Do: m.serveEnds, Summary: "Wait for the ends of the jobs of the caller.", In: api.EndsRequest{}, Out: api.EndsAnswer{}},
 		api.PathStates:  {Body: most, Do: m.serveStates, Summary: "Show the states of jobs.", In: api.StatesRequest{}, Out: api.StatesAnswer{}},
 	}
@@ -280,6 +283,7 @@ func (m *Master) Run(ctx context.Context, c agent.Commands) error {
 			m.follow(m.cell.Tick(m.now()).Actions)
 		case <-ctx.Done():
 			timer.Stop()
+			m.saveSamples()
 			err := m.commit()
 			m.endTrail()
 			return err

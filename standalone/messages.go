@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"github.com/execd-project/execd/internal/messages/deliver"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/store"
 )
 
@@ -185,6 +187,15 @@ func (m *Master) messageEnded(about *messages.Job, r *agent.JobReport, task uint
 	if about == nil {
 		return
 	}
+	what := "finished with exit status " + strconv.Itoa(o.ExitStatus)
+	if o.Reason != "" || o.Failed != job.FailedNone {
+		what = "failed: " + cmp.Or(o.Reason, o.FailedText)
+	}
+	e := api.Event{Job: about.ID, Name: api.Text(about.Name), User: about.Owner, What: what, Bad: o.Failed != job.FailedNone || o.ExitStatus != 0}
+	if about.Array {
+		e.Task = task
+	}
+	m.recent.add(e, m.now())
 	x := messages.Outcome{
 		ExitStatus: o.ExitStatus, Signal: o.Signal, Failed: int(o.Failed), Error: inError, Reason: printable.Clip(told(o.Reason, o.Notice), mostReason),
 		Wallclock: o.Usage.Wallclock, CPU: o.Usage.CPU, MaxVmem: o.Usage.MaxVmem,

@@ -110,6 +110,7 @@ func (m *Master) report(b *agent.Batch) {
 	}
 	if b.Load != nil {
 		m.load(b.Load)
+		m.sample()
 	}
 	if b.Service != nil {
 		m.service(b.Service)

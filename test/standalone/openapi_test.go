@@ -77,6 +77,7 @@ func TestOpenAPI(t *testing.T) {
 		{api.PathCommand, api.CommandRequest{Key: "k2", Name: "qsub", Args: api.Texts([]string{"-h", "-b", "y", "a\xff"}), Directory: "/"}, true},
 		{api.PathCommand, api.CommandRequest{Name: "nosuch"}, false},
 		{api.PathPlaces, agentapi.Empty{}, true},
+		{api.PathRecent, agentapi.Empty{}, true},
 		{api.PathStates, api.StatesRequest{}, true},
 		{api.PathEnds, api.EndsRequest{Now: true}, true},
 		{api.PathWait, api.WaitRequest{Job: 99}, false},

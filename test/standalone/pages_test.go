@@ -82,7 +82,8 @@ func TestSoakPages(t *testing.T) {
 		{"/jobs/3", "of 40 tasks done"},
 		{"/jobs/4", "nowhere"},
 		{"/jobs/5", "Why it is pending"},
-		{"/hosts/" + hostName, "Load sensors and resources"},
+		{"/hosts/" + hostName, "Slots in use: "},
+		{"/log", "was submitted"},
 		{"/shares", u.Username},
 		{"/quotas", "fair/1"},
 		{"/jobs/99", "does not know job 99"},
@@ -168,6 +169,13 @@ func TestSoakKeyboard(t *testing.T) {
 		page.loads(func() { page.press("Enter") })
 		page.until(`document.querySelector(".answer").textContent.includes("` + step.said + `")`)
 	}
+	page.visit(s.base + "/jobs/2")
+	page.focus("Change...")
+	page.press("Enter")
+	page.focus("Name (-N)")
+	page.do("Input.insertText", args{"text": "typed"}, nil) // the tabulator has selected the old name
+	page.loads(func() { page.press("Enter") })
+	page.until(`document.querySelector(".lead").textContent.includes("typed")`)
 	page.quiet()
 
 	// The focus stays on a button while the page changes around it, and while the daemon is away.

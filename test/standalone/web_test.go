@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/execd-project/execd/internal/testenv"
@@ -270,6 +271,24 @@ func TestWebHostile(t *testing.T) {
 	if a := s.do(c, "POST", "/jobs/1/release", url.Values{"csrf": {page.formToken()}}); !strings.Contains(a.text, "modified hold of job 1") {
 		t.Errorf("release: %d\n%s", a.status, a.text)
 	}
+	// A log of 100 GB: only its end is read.
+	if err := os.Truncate(filepath.Join(dir, "job.sh.o3"), 100<<30); err != nil {
+		t.Fatal(err)
+	}
+	end, err := os.OpenFile(filepath.Join(dir, "job.sh.o3"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := end.WriteString("\nthe end of it\n"); err != nil {
+		t.Fatal(err)
+	}
+	end.Close()
+	if a := s.do(c, "GET", "/jobs/3", nil); !strings.Contains(a.text, "the end of it") || len(a.text) > 1<<20 {
+		t.Errorf("the page of a log of 100 GB has %d bytes", len(a.text))
+	}
+	if err := os.Truncate(filepath.Join(dir, "job.sh.o3"), 100); err != nil {
+		t.Fatal(err)
+	}
 	// The output of a finished job: its record names the file.
 	m.as(me, "qdel", "3")
 	m.until("the job has left", func() bool { return m.as(me, "qstat", "-j", "3").status != 0 })
@@ -323,4 +342,62 @@ func TestWebLive(t *testing.T) {
 	until("cannot reach the daemon")
 	m.start()
 	until("newcomer")
+}
+
+// TestWebRecent shows events, the last day of the host, which outlives the daemon, and changes a job.
+func TestWebRecent(t *testing.T) {
+	m := newMachine(t, 2)
+	u := someUsers(t, 1)[0]
+	m.start()
+	for _, line := range []string{"-h -N <b>held sleep 1000", "-N short true"} {
+		if r := m.as(u, "qsub", append([]string{"-b", "y", "-wd", m.open("out")}, strings.Fields(line)...)...); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	m.until("the job has finished", func() bool { return m.as(u, "qstat", "-j", "2").status != 0 })
+	s := m.web(u)
+	c := s.browser()
+	s.do(c, "GET", s.link, nil)
+	log := s.do(c, "GET", "/log", nil).text
+	for _, text := range []string{"&lt;b&gt;held", "was submitted", "started", "finished with exit status 0"} {
+		if !strings.Contains(log, text) {
+			t.Errorf("no event has %q:\n%s", text, log)
+		}
+	}
+	var host string
+	m.until("the host has a sample", func() bool {
+		host = s.do(c, "GET", "/hosts/"+hostName, nil).text
+		return strings.Contains(host, "Slots in use: ")
+	})
+	if !strings.Contains(host, "<polyline points=") || !strings.Contains(host, "Memory in use: ") {
+		t.Errorf("the page of the host lacks diagrams:\n%s", host)
+	}
+
+	page := s.do(c, "GET", "/jobs/1", nil)
+	form := url.Values{
+		"csrf": {page.formToken()}, "name": {"renamed"}, "old-name": {"<b>held"}, "resources": {"h_rt=60"}, "old-resources": {""}, "priority": {"0"}, "old-priority": {"0"},
+	}
+	if a := s.do(c, "POST", "/jobs/1/change", form); !strings.Contains(a.text, "renamed") || !strings.Contains(a.text, "h_rt=60") {
+		t.Errorf("change: %d\n%s", a.status, a.text)
+	}
+	form.Set("priority", "soon")
+	if a := s.do(c, "POST", "/jobs/1/change", form); !strings.Contains(a.text, `class="answer bad"`) || !strings.Contains(a.text, "-p") {
+		t.Errorf("a wrong priority: %d\n%s", a.status, a.text)
+	}
+	if a := s.do(c, "POST", "/jobs/1/change", url.Values{"csrf": {page.formToken()}, "name": {"x"}, "old-name": {"x"}}); a.status != http.StatusNotFound {
+		t.Errorf("no change: %d", a.status)
+	}
+
+	daemon, gone := m.daemon.Process()
+	if err := daemon.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	m.start()
+	if r := m.as(u, "qstat"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	if text := s.do(c, "GET", "/hosts/"+hostName, nil).text; !strings.Contains(text, "Slots in use: ") {
+		t.Errorf("after a restart the page of the host lacks the last day:\n%s", text)
+	}
 }

@@ -26,6 +26,7 @@ type Session struct {
 type Daemon interface {
 	Command(ctx context.Context, q *api.CommandRequest) (*api.CommandAnswer, error)
 	Places(ctx context.Context) (*api.PlacesAnswer, error)
+	Recent(ctx context.Context) (*api.RecentAnswer, error)
 }
 
 // NewSession returns a Session with a daemon that the caller has found.
@@ -107,6 +108,15 @@ func (s *Session) Places(ctx context.Context) (accounting string, err error) {
 		return "", Explain(err)
 	}
 	return string(a.Accounting), nil
+}
+
+// Recent returns the latest events of the daemon, and the use of its host over the last day.
+func (s *Session) Recent(ctx context.Context) (*api.RecentAnswer, error) {
+	a, err := s.client.Recent(ctx)
+	if err != nil {
+		return nil, Explain(err)
+	}
+	return a, nil
 }
 
 // linker is a daemon that may have web pages.

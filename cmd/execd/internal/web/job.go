@@ -37,6 +37,7 @@ type jobPage struct {
 	More    int // number of steps that are not shown
 	Mine    bool
 	Actions []action
+	Change  []field // that qalter can change; none if the user may not
 	Output  *jobOutput
 	Used    *accounting.Efficiency // of finished tasks; nil without a record
 	Advice  string
@@ -46,6 +47,23 @@ type jobPage struct {
 type action struct {
 	Name, Label string
 	Confirm     bool // requires a second press
+}
+
+// field is an attribute of a job that qalter can change.
+type field struct{ Name, Label, Value string }
+
+// fields returns the attributes in the form that changes a job.
+func fields(d *qstat.JobDetail) []field {
+	var resources []string
+	for _, r := range d.Hard {
+		resources = append(resources, r.Name+"="+r.Value)
+	}
+	return []field{
+		{"name", "Name (-N)", d.Name},
+		{"priority", "Priority (-p)", strconv.Itoa(d.POSIXPriority)},
+		{"resources", "Resources (-l)", strings.Join(resources, ",")},
+		{"queues", "Queues (-q)", strings.Join(d.HardQueues, ",")},
+	}
 }
 
 // step is a task of a job, or one of its runs.
@@ -128,6 +146,7 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 		}
 		if p.Mine || manager {
 			p.Actions = possible(tasks)
+			p.Change = fields(p.Detail)
 		}
 	}
 	if p.Mine {

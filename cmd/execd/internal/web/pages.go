@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/execd-project/execd/cmd/execd/internal/joblist"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
@@ -161,12 +162,13 @@ func (s *source) jobs(ctx context.Context, user string, query url.Values) (*jobs
 type hostPage struct {
 	Host   qstat.Host
 	Values []sensor
+	Day    []chart
 }
 
 // sensor is a value of a complex attribute of a host.
 type sensor struct{ Name, Value, Kind string }
 
-func (s *source) host(ctx context.Context, name string) (*hostPage, error) {
+func (s *source) host(ctx context.Context, name string, now time.Time) (*hostPage, error) {
 	all, err := s.ask(ctx, "qhost", "-F", "-q")
 	if err != nil {
 		return nil, err
@@ -176,6 +178,10 @@ func (s *source) host(ctx context.Context, name string) (*hostPage, error) {
 		return nil, &qclient.RefusedError{Message: "There is no such host."}
 	}
 	p := &hostPage{Host: all.Hosts[i]}
+	// A host of the cell that runs no jobs, such as global, has no history; a daemon has only one host.
+	if recent, err := s.session.Recent(ctx); err == nil && p.Host.Processors != nil {
+		p.Day = charts(recent.Samples, now)
+	}
 	for _, r := range p.Host.Resources {
 		kind := "load value"
 		switch {

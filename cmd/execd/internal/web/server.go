@@ -141,7 +141,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request, u *userdb.User) {
 		return
 	}
 	mux := http.NewServeMux()
-	for _, path := range []string{"/{$}", "/jobs", "/jobs/{job}", "/hosts/{host}", "/shares", "/quotas"} {
+	for _, path := range []string{"/{$}", "/jobs", "/jobs/{job}", "/hosts/{host}", "/shares", "/quotas", "/log"} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, d) })
 	}
 	mux.HandleFunc("POST /jobs/{job}/{action}", func(w http.ResponseWriter, r *http.Request) { s.act(w, r, d) })
@@ -238,13 +238,16 @@ func (s *server) build(ctx context.Context, d *desk, u *url.URL) *page {
 		p.Body, err = d.data.job(ctx, d.user.Name, int(number), query, p.Now)
 	case first == "hosts":
 		p.Title, p.Template = "Host "+rest, "host"
-		p.Body, err = d.data.host(ctx, rest)
+		p.Body, err = d.data.host(ctx, rest, p.Now)
 	case first == "shares" && rest == "":
 		p.Title, p.Template = "Share tree", "shares"
 		p.Body, err = d.data.shares(ctx)
 	case first == "quotas" && rest == "":
 		p.Title, p.Template = "Quotas", "quotas"
 		p.Body, err = d.data.quotas(ctx)
+	case first == "log" && rest == "":
+		p.Title, p.Template = "Events", "events"
+		p.Body, err = d.data.events(ctx)
 	default:
 		err = &qclient.RefusedError{Message: "There is no such page."}
 	}
@@ -266,13 +269,34 @@ var actions = map[string][]string{
 	"suspend": {"qmod", "-sj"}, "resume": {"qmod", "-usj"}, "clear": {"qmod", "-cj"},
 }
 
+// changeable are the attributes in the form that changes a job, and the options of qalter(1).
+var changeable = []struct{ name, option string }{{"name", "-N"}, {"priority", "-p"}, {"resources", "-l"}, {"queues", "-q"}}
+
+// changes returns the qalter command for the attributes that a user has changed in the form; nil if there
+// are none.
+func changes(r *http.Request) []string {
+	command := []string{"qalter"}
+	for _, c := range changeable {
+		if value := strings.TrimSpace(r.PostFormValue(c.name)); value != "" && value != r.PostFormValue("old-"+c.name) {
+			command = append(command, c.option, value)
+		}
+	}
+	if len(command) == 1 {
+		return nil
+	}
+	return command
+}
+
 // act runs the Grid Engine command for an action on a job, and redirects to the job's page, which
 // shows the output.
 func (s *server) act(w http.ResponseWriter, r *http.Request, d *desk) {
 	command := actions[r.PathValue("action")]
 	number, err := strconv.ParseUint(r.PathValue("job"), 10, 31)
+	if r.PathValue("action") == "change" {
+		command = changes(r)
+	}
 	if command == nil || err != nil || number == 0 {
-		s.plain(w, http.StatusNotFound, "There is no such action.")
+		s.plain(w, http.StatusNotFound, "There is no such action, or there is nothing to change.")
 		return
 	}
 	said := answer{key: rand.Text()}
