@@ -81,6 +81,7 @@ func expected(t *testing.T, own []string) []string {
 		"drwxr-xr-x /usr/share/doc/execd/docs",
 		"drwxr-xr-x /usr/share/doc/execd/docs/design",
 		"drwxr-xr-x /usr/share/doc/execd/docs/guides",
+		"drwxr-xr-x /usr/share/doc/execd/docs/images",
 		"-rw-r--r-- /usr/share/doc/execd/CHANGELOG.md",
 		"-rw-r--r-- /usr/share/doc/execd/README.md",
 		"-rw-r--r-- /usr/share/doc/execd/SECURITY.md",
@@ -102,7 +103,7 @@ func expected(t *testing.T, own []string) []string {
 	for name := range command.Absent {
 		list = append(list, "lrwxrwxrwx /usr/lib/execd/bin/"+name)
 	}
-	for _, p := range slices.Concat(glob(t, "../docs/*.md"), glob(t, "../docs/*.json"), glob(t, "../docs/*/*.md")) {
+	for _, p := range slices.Concat(glob(t, "../docs/*.md"), glob(t, "../docs/*.json"), glob(t, "../docs/*/*.md"), glob(t, "../docs/images/*.png")) {
 		list = append(list, "-rw-r--r-- /usr/share/doc/execd"+strings.TrimPrefix(p, ".."))
 	}
 	err := filepath.WalkDir("../examples", func(path string, d fs.DirEntry, err error) error {

@@ -206,9 +206,19 @@ func TestSoakPictures(t *testing.T) {
 	m.start()
 	m.jobsForPages(u)
 	page := m.web(u).enter(b)
-	for name, path := range map[string]string{"web-overview.png": "/", "web-job.png": "/jobs/1"} {
+	if err := os.MkdirAll("../../docs/images", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []struct {
+		name, path, shows string
+		height            int
+	}{
+		{"web-jobs.png", "/jobs", "wide", 420},
+		{"web-job.png", "/jobs/1", "MiB now", 500}, // without the path of the output
+	} {
 		page.look(900, "light")
-		page.visit(page.origin + path)
-		page.picture("../../docs/images/"+name, 620)
+		page.visit(page.origin + p.path)
+		page.until(`document.body.innerText.includes("` + p.shows + `")`)
+		page.picture("../../docs/images/"+p.name, p.height)
 	}
 }

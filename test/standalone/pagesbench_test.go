@@ -1,0 +1,82 @@
+package standalone
+
+import (
+	"crypto/rand"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/execd-project/execd/standalone/api"
+)
+
+// BenchmarkPages measures the pages with 10,000 pending jobs (docs/performance.md): the time until a browser shows
+// the overview and the list of jobs, and the time that it works for an update of the list, without the pauses
+// between updates.
+func BenchmarkPages(b *testing.B) {
+	chromium := newBrowser(b)
+	m := newMachine(b, 4)
+	u := self(b)
+	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 0\nmin_gid 0\n") // the test submits by itself
+	m.start()
+	m.as(u, "qstat")
+	const jobs, clients = 10_000, 16
+	var wait sync.WaitGroup
+	for range clients {
+		client, err := api.Dial(m.socket(), time.Minute, func(error) {})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer client.Agent().Close()
+		wait.Go(func() {
+			for range jobs / clients {
+				a, err := client.Command(b.Context(), &api.CommandRequest{
+					Key: rand.Text(), Name: "qsub", Args: api.Texts([]string{"-h", "-b", "y", "-N", "job", "sleep", "1"}), Directory: "/",
+				})
+				if err != nil || a.Exit != 0 {
+					b.Errorf("%+v %v", a, err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if b.Failed() {
+		return
+	}
+	page := m.web(u).enter(chromium)
+	times := map[string][]float64{}
+	measure := func(name string, do func()) {
+		began := time.Now()
+		do()
+		times[name] = append(times[name], float64(time.Since(began).Microseconds())/1000)
+	}
+	work := func() float64 {
+		var r struct{ Metrics []struct{ Name, Value any } }
+		page.do("Performance.getMetrics", args{}, &r)
+		for _, v := range r.Metrics {
+			if seconds, ok := v.Value.(float64); ok && v.Name == "TaskDuration" {
+				return 1000 * seconds
+			}
+		}
+		b.Fatal("the browser does not tell its time")
+		return 0
+	}
+	page.do("Performance.enable", args{}, nil)
+	for b.Loop() {
+		page.visit("about:blank")
+		measure("ms/overview", func() { page.visit(page.origin + "/") })
+		page.visit("about:blank")
+		time.Sleep(2 * time.Second) // until the daemon has to make the list again
+		measure("ms/jobs", func() { page.visit(page.origin + "/jobs") })
+		before := work()
+		name := "n" + rand.Text()[:8]
+		measure("ms/seen", func() {
+			m.as(u, "qalter", "-N", name, "1")
+			page.until(`document.body.textContent.includes("` + name + `")`)
+		})
+		times["ms/update"] = append(times["ms/update"], work()-before)
+	}
+	for name, list := range times {
+		b.ReportMetric(median(list), name)
+	}
+}
