@@ -88,13 +88,13 @@ func (g *gate) admit(c *gated) bool {
 	return true
 }
 
-// drop closes a connection. g.mu is held.
+// drop closes a connection. The caller holds g.mu.
 func (g *gate) drop(c *gated) {
 	g.forget(c)
 	_ = c.Conn.Close()
 }
 
-// forget stops counting a connection. g.mu is held.
+// forget stops counting a connection. The caller holds g.mu.
 func (g *gate) forget(c *gated) {
 	if c.closed {
 		return
@@ -104,7 +104,7 @@ func (g *gate) forget(c *gated) {
 	g.known(c)
 }
 
-// known notes that a connection is that of a user. g.mu is held.
+// known notes that a connection is that of a user. The caller holds g.mu.
 func (g *gate) known(c *gated) {
 	if c.place != nil {
 		g.strangers.Remove(c.place)

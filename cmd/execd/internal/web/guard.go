@@ -99,7 +99,7 @@ func (g *guard) link(u *userdb.User) string {
 	return g.base + openPath + "?token=" + url.QueryEscape(token)
 }
 
-// add adds a pass, if the user may have more. g.mu is held.
+// add adds a pass, if the user may have more. The caller holds g.mu.
 func (g *guard) add(to map[[32]byte]*pass, secret string, u *userdb.User, life time.Duration, replace bool) bool {
 	now := time.Now()
 	var oldest [32]byte

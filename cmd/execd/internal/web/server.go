@@ -39,7 +39,7 @@ type server struct {
 	desks map[uint32]*desk // by user ID
 }
 
-// desk is what the server keeps for a user.
+// desk holds the data and the streams of a user.
 type desk struct {
 	user  *userdb.User
 	csrf  string
