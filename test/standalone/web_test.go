@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/standalone/api"
 )
 
 // site is a running execd web.
@@ -388,16 +389,23 @@ func TestWebRecent(t *testing.T) {
 		t.Errorf("no change: %d", a.status)
 	}
 
+	client, err := api.Dial(m.socket(), patience, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Agent().Close()
+	before, err := client.Recent(t.Context())
+	if err != nil || len(before.Samples) == 0 {
+		t.Fatalf("%+v %v", before, err)
+	}
 	daemon, gone := m.daemon.Process()
 	if err := daemon.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	<-gone
 	m.start()
-	if r := m.as(u, "qstat"); r.status != 0 {
-		t.Fatalf("%+v", r)
-	}
-	if text := s.do(c, "GET", "/hosts/"+hostName, nil).text; !strings.Contains(text, "Slots in use: ") {
-		t.Errorf("after a restart the page of the host lacks the last day:\n%s", text)
+	after, err := client.Recent(t.Context())
+	if err != nil || len(after.Samples) == 0 || after.Samples[0] != before.Samples[0] {
+		t.Errorf("after a restart the daemon has the samples %+v (%v), before it %+v", after, err, before)
 	}
 }
