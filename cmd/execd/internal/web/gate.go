@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // gate is a listener with a maximum number of connections. Strangers make room: if there are too many
@@ -34,6 +36,17 @@ const (
 	maxConnections  = 4096
 	maxOfOneAddress = 128
 )
+
+// mostConnections returns the maximum number of connections: a quarter of the open files that this process may
+// have, so that browsers leave enough to jobs.
+func mostConnections() int {
+	const share = 4
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		return int(min(maxConnections, files.Cur/share))
+	}
+	return maxConnections
+}
 
 func newGate(l net.Listener, most, mostOfAddress int) *gate {
 	return &gate{Listener: l, most: most, mostOfAddress: mostOfAddress, strangers: list.New()}

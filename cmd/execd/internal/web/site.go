@@ -129,7 +129,7 @@ func (s *Site) Serve(ctx context.Context, l net.Listener) error {
 		TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, GetConfigForClient: s.config},
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.ServeTLS(newGate(l, maxConnections, maxOfOneAddress), "", "") }()
+	go func() { ended <- server.ServeTLS(newGate(l, mostConnections(), maxOfOneAddress), "", "") }()
 	var err error
 	select {
 	case err = <-ended:
