@@ -240,7 +240,7 @@ func (m *meter) transferring() process.Transfer {
 	return sum
 }
 
-// transferred returns what the reaped processes of the job have read and written.
+// transferred returns the bytes that the reaped processes of the job have read and written.
 func (m *meter) transferred() process.Transfer {
 	return m.s.io.read().collected().Minus(m.moved.collected())
 }

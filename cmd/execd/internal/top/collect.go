@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/qstat"
 )
 
-// snapshot is what the daemon has answered. It is not changed after it has been made.
+// snapshot holds the answers of the daemon. It is never changed.
 type snapshot struct {
 	at     time.Time
 	hosts  []qstat.Host
@@ -50,7 +50,7 @@ type collector struct {
 	choice choice
 }
 
-// choice is what the collector asks for.
+// choice selects the jobs that the collector asks for.
 type choice struct {
 	user  string // as for qstat -u
 	shown []int  // jobs whose details are needed
@@ -202,7 +202,7 @@ func (j *job) isRunning() bool {
 	return slices.ContainsFunc(j.Tasks, func(t qstat.Task) bool { return t.Phase == qstat.Running })
 }
 
-// update is what a collector sends: the newest snapshot, or why there is none.
+// update is a message of a collector: the newest snapshot, or the reason why there is none.
 type update struct {
 	shown *snapshot
 	err   error

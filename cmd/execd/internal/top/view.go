@@ -42,7 +42,7 @@ const (
 	onlyPending
 )
 
-// view is what the user looks at: the last answer of the daemon, and what the user has chosen. Its
+// view holds the last answer of the daemon, and the choices of the user. Its
 // methods make lines of text from it.
 type view struct {
 	shown   *snapshot // nil before the first answer
@@ -66,7 +66,7 @@ type view struct {
 	message       string  // the result of the last action
 }
 
-// asked returns what the collector has to ask for.
+// asked returns the choice for the collector.
 func (v *view) asked() choice {
 	q := choice{user: "*"}
 	if v.mine {
