@@ -179,7 +179,8 @@ type Usage struct {
 	Wallclock float64 `json:"ru_wallclock"` // seconds
 	Utime     float64 `json:"ru_utime"`     // seconds
 	Stime     float64 `json:"ru_stime"`     // seconds
-	MaxRSS    int64   `json:"ru_maxrss"`    // bytes
+	MaxRSS    int64   `json:"ru_maxrss"`    // bytes, of the largest process
+	PeakRSS   int64   `json:"maxrss"`       // bytes of RAM of the whole job; 0 if only ru_maxrss is known
 	IxRSS     int64   `json:"ru_ixrss"`
 	IdRSS     int64   `json:"ru_idrss"`
 	IsRSS     int64   `json:"ru_isrss"`
@@ -196,6 +197,7 @@ type Usage struct {
 	CPU       float64 `json:"cpu"`     // seconds of the whole job
 	Mem       float64 `json:"mem"`     // GiB times seconds of CPU
 	IO        float64 `json:"io"`      // GiB transferred
+	IOOps     int64   `json:"ioops"`   // reads and writes
 	IOW       float64 `json:"iow"`     // seconds
 	MaxVmem   int64   `json:"maxvmem"` // bytes
 }

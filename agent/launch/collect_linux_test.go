@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -138,12 +139,15 @@ func TestCollect(t *testing.T) {
 // TestSweepLeavesOthersAlone: only what a process in the foreground has left is
 // removed, and only when nobody holds it.
 func TestSweepLeavesOthersAlone(t *testing.T) {
+	owner := func(string) (*userdb.User, error) {
+		return &userdb.User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}, nil
+	}
 	gone := func(j *Job) bool {
 		_, err := os.Stat(j.Dir.Path())
 		return err != nil
 	}
 	daemons := jobWith(t, map[string]string{"exit_status": "0\n"})
-	if list, err := Sweep(daemons.spool, nil, nil); err != nil || len(list) != 0 || gone(daemons) {
+	if list, err := Sweep(daemons.spool, nil, owner); err != nil || len(list) != 0 || gone(daemons) {
 		t.Errorf("a job of a daemon was swept: %v, %v", list, err)
 	}
 	kept := jobWith(t, nil)
@@ -153,18 +157,18 @@ func TestSweepLeavesOthersAlone(t *testing.T) {
 	if err := kept.Remove(true); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := Sweep(kept.spool, nil, nil); err != nil || len(list) != 0 || gone(kept) {
+	if list, err := Sweep(kept.spool, nil, owner); err != nil || len(list) != 0 || gone(kept) {
 		t.Errorf("a directory that was kept was swept: %v, %v", list, err)
 	}
 	mine := jobWith(t, map[string]string{"exit_status": "0\n", "error": ""})
 	if err := mine.wait(); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := Sweep(mine.spool, nil, nil); err != nil || len(list) != 0 || gone(mine) {
+	if list, err := Sweep(mine.spool, nil, owner); err != nil || len(list) != 0 || gone(mine) {
 		t.Errorf("a job that is waited for was swept: %v, %v", list, err)
 	}
 	_ = mine.Dir.Close() // as the end of the process does
-	if list, err := Sweep(mine.spool, nil, nil); err != nil || len(list) != 1 || list[0].Err != nil || !gone(mine) {
+	if list, err := Sweep(mine.spool, nil, owner); err != nil || len(list) != 1 || list[0].Err != nil || !gone(mine) {
 		t.Errorf("what was left of a job was not swept: %v, %v", list, err)
 	}
 }

@@ -73,11 +73,11 @@ func Outcome(o *job.Outcome) *api.Outcome {
 		Ran: o.Ran, ExitStatus: o.ExitStatus, Signal: o.Signal, CoreDumped: o.CoreDumped, Reason: o.Reason, Notice: o.Notice,
 		Start: o.Start.UTC(), End: o.End.UTC(), Restart: int(o.Restart), CheckpointPID: o.CheckpointPID,
 		Usage: api.Usage{
-			Wallclock: u.Wallclock, Utime: u.UserTime, Stime: u.SystemTime, MaxRSS: u.MaxRSS,
+			Wallclock: u.Wallclock, Utime: u.UserTime, Stime: u.SystemTime, MaxRSS: u.MaxRSS, PeakRSS: u.PeakRSS,
 			IxRSS: u.IxRSS, IdRSS: u.IdRSS, IsRSS: u.IsRSS, Minflt: u.MinorFaults, Majflt: u.MajorFaults,
 			Nswap: u.Swaps, Inblock: u.BlocksIn, Oublock: u.BlocksOut, Msgsnd: u.MessagesSent, Msgrcv: u.MessagesRecvd,
 			Nsignals: u.Signals, Nvcsw: u.VoluntaryCS, Nivcsw: u.InvoluntaryCS,
-			CPU: u.CPU, Mem: u.Mem, IO: u.IO, IOW: u.IOWait, MaxVmem: u.MaxVmem,
+			CPU: u.CPU, Mem: u.Mem, IO: u.IO, IOOps: u.IOOps, IOW: u.IOWait, MaxVmem: u.MaxVmem,
 		},
 	}
 	if l := o.Limit; l != nil {
