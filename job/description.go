@@ -66,6 +66,12 @@ type Description struct {
 	// if the program that wrote Binding did not record them; sge_execd does not.
 	BindingCPUs string
 
+	// Daemon is the daemon that started the supervisor.
+	Daemon Daemon
+	// BindingMask are the processors that the scheduler of Open Cluster Scheduler 9.1 has chosen, as its
+	// sge_execd writes them: hexadecimal digits in groups of 32 bits. It is empty if the job is not to be bound.
+	BindingMask string
+
 	Notify time.Duration // delay between notification and signal; 0 without -notify
 	// LimitGrace is notify of queue_conf(5), with or without -notify: the time between s_rt and the
 	// end of a job, and the time that a terminate method gets before a limit leads to SIGKILL.
@@ -317,3 +323,17 @@ func (d *Description) VmemName() string {
 	}
 	return "h_" + Vmem.String()
 }
+
+// Daemon is the family of the daemon that has written a description, which decides some forms of the
+// files that daemon and supervisor share.
+type Daemon int
+
+// The daemons.
+const (
+	DaemonGridEngine Daemon = iota // execd, or the sge_execd of 8.1.9
+	DaemonOCS90                    // the sge_execd of Open Cluster Scheduler 9.0
+	DaemonOCS91                    // that of 9.1
+)
+
+// Micros reports whether the daemon writes and reads times in microseconds since 1970, not in seconds.
+func (d Daemon) Micros() bool { return d != DaemonGridEngine }

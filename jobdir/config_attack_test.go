@@ -51,6 +51,9 @@ func victims(t testing.TB) map[string][]byte {
 			}
 		}
 	}
+	for name, data := range files(t, "testdata/ocs/*") {
+		m["ocs-"+name] = data
+	}
 	return m
 }
 
@@ -107,6 +110,7 @@ func TestConfigWithMissingLineIsRefused(t *testing.T) {
 	optional := []string{
 		"add_grp_id", "skip_ngroups_max_silently", "pe_qsort",
 		"qrsh_control_port", // no QRSH_PORT in the environment
+		"enable_systemd",    // builds of 9.1 without systemd
 	}
 	for name, data := range victims(t) {
 		lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
@@ -125,7 +129,7 @@ func TestConfigWithMissingLineIsRefused(t *testing.T) {
 func TestConfigWithAddedLinesIsRefused(t *testing.T) {
 	all := victims(t)
 	rapid.Check(t, func(t *rapid.T) {
-		names := []string{"script", "pe", "ckpt", "QRSH", "petask", "INTERACTIVE"}
+		names := []string{"script", "pe", "ckpt", "QRSH", "petask", "INTERACTIVE", "ocs-9.1.4", "ocs-9.1.4-task", "ocs-9.0.13"}
 		lines := strings.Split(strings.TrimSuffix(string(all[rapid.SampledFrom(names).Draw(t, "victim")]), "\n"), "\n")
 		var places []int
 		for i, l := range lines {

@@ -124,7 +124,7 @@ func (k *configKey) write(d *job.Description, v string) (problem string) {
 		}
 		*k.seconds(d) = time.Duration(ns)
 	case k.instant != nil:
-		return setInstant(k.instant(d), v)
+		return setInstant(k.instant(d), v, d.Daemon.Micros())
 	case k.limit != noLimit:
 		return setLimit(&d.Limits[k.resource], k.resource, k.limit, v)
 	case k.interactive != nil:
@@ -190,7 +190,18 @@ func getInstant(t time.Time) (value, problem string) {
 	return formatInstant(t), ""
 }
 
-func setInstant(to *time.Time, v string) (problem string) {
+func setInstant(to *time.Time, v string, micros bool) (problem string) {
+	if micros {
+		n, err := strconv.ParseInt(v, 10, 64)
+		*to = time.Time{}
+		if n > 0 {
+			*to = time.UnixMicro(n)
+		}
+		if err != nil || n < 0 {
+			return quote(v) + " is not a number of microseconds since 1970"
+		}
+		return ""
+	}
 	ns, ok := parseSeconds(v)
 	if !ok {
 		return quote(v) + " is not a number of seconds since 1970"

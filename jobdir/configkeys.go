@@ -17,7 +17,13 @@ import (
 // repeated and almost none may be missing. An added line is therefore in the wrong place, or the
 // genuine line after it is. For the same reason an optional key is never allowed directly after a
 // value that a user controls; TestConfigWithAddedLineIsRefused tries every key in every place.
+//
+// Some keys are of the sge_execd of Open Cluster Scheduler 9.0 or 9.1 alone, whose file begins with sge_root. This
+// package only reads such files.
 var configKeys = [...]configKey{
+	{name: "sge_root", get: getForeign, set: setOCS, unless: notOCS},
+	{name: "sge_cell", get: getForeign, set: ignore, when: isOCS},
+	{name: "usage_collection", get: getForeign, set: setUsageCollection, when: isOCS, unless: notOCS91},
 	{name: "add_grp_id", number: func(d *job.Description) *int { return &d.AddGroupID }, most: mostID, unless: isZero},
 	{name: "skip_ngroups_max_silently", get: getSkipGroupLimit, set: setSkipGroupLimit, unless: isEmpty},
 
@@ -116,6 +122,7 @@ var configKeys = [...]configKey{
 
 	{name: "shell_start_mode", get: getStartMode, set: setStartMode},
 	{name: "use_login_shell", flag: func(d *job.Description) *bool { return &d.Command.LoginShell }},
+	{name: "enable_systemd", get: getForeign, set: setSystemd, when: isOCS91, unless: notOCS91},
 	{name: "mail_list", text: func(d *job.Description) *string { return &d.MailList }, word: "none"},
 	{name: "mail_options", number: func(d *job.Description) *int { return (*int)(&d.MailOptions) }, most: mostNumber},
 	{name: "forbid_reschedule", flag: func(d *job.Description) *bool { return &d.ForbidReschedule }},
@@ -123,7 +130,10 @@ var configKeys = [...]configKey{
 	{name: "queue", text: func(d *job.Description) *string { return &d.Queue }},
 	{name: "host", text: func(d *job.Description) *string { return &d.Host }},
 	{name: "processors", text: func(d *job.Description) *string { return &d.Processors }, word: "UNDEFINED"},
-	{name: "binding", text: func(d *job.Description) *string { return &d.Binding }, word: "NULL"},
+	{name: "binding", get: getBinding, set: setBinding, when: notBy91},
+	{name: "binding_instance", get: getForeign, set: setBindingInstance, when: isOCS91},
+	{name: "binding_to_use", get: getForeign, set: ignore, when: isOCS91},
+	{name: "binding_cpuset", get: getForeign, set: setBindingMask, when: isOCS91},
 	{name: "job_name", text: func(d *job.Description) *string { return &d.Name }},
 	{name: "job_id", number: func(d *job.Description) *int { return &d.ID.Job }, least: 1, most: mostNumber},
 	{name: "ja_task_id", number: func(d *job.Description) *int { return &d.ID.Task }, most: mostNumber},
@@ -162,9 +172,10 @@ var configKeys = [...]configKey{
 
 	{name: "write_osjob_id", word: "1", set: ignoreFlag},
 	{name: "inherit_env", flag: func(d *job.Description) *bool { return &d.InheritEnv }},
-	{name: "enable_windomacc", word: "0", set: ignoreFlag},
+	{name: "enable_windomacc", word: "0", set: ignoreFlag, when: notByOCS},
 	{name: "enable_addgrp_kill", flag: func(d *job.Description) *bool { return &d.AddGroupKill }},
 	{name: "csp", word: "0", set: ignoreFlag},
+	{name: "tls", get: getForeign, set: setTLS, when: isOCS91},
 	{name: "ignore_fqdn", word: "0", set: ignoreFlag},
 	{name: "default_domain", word: "none", set: ignore},
 
@@ -215,6 +226,89 @@ var configKeys = [...]configKey{
 
 func workingDirectory(d *job.Description) (string, string) { return d.Cwd, "" }
 func nullDevice(*job.Description) (string, string)         { return "/dev/null", "" }
+
+func isOCS(d *job.Description) bool              { return d.Daemon != job.DaemonGridEngine }
+func isOCS91(d *job.Description) bool            { return d.Daemon == job.DaemonOCS91 }
+func notByOCS(d *job.Description) bool           { return !isOCS(d) }
+func notBy91(d *job.Description) bool            { return !isOCS91(d) }
+func notOCS(d *job.Description, _ string) bool   { return !isOCS(d) }
+func notOCS91(d *job.Description, _ string) bool { return !isOCS91(d) }
+
+// getForeign refuses to write a file of Open Cluster Scheduler.
+func getForeign(*job.Description) (value, problem string) {
+	return "", "only its sge_execd writes files of Open Cluster Scheduler"
+}
+
+func setOCS(d *job.Description, _ string) string {
+	d.Daemon = job.DaemonOCS90
+	return ""
+}
+
+// setUsageCollection reads the way in which sge_execd 9.1 collects the usage of running jobs, which does
+// not concern the supervisor.
+func setUsageCollection(d *job.Description, v string) string {
+	d.Daemon = job.DaemonOCS91
+	var n int
+	return setNumber(&n, v, 0, mostNumber)
+}
+
+// setSystemd refuses scopes of systemd: sge_execd would look for the job's processes in a scope, and
+// the supervisor has no way to put them there.
+func setSystemd(_ *job.Description, v string) string {
+	if v == "1" {
+		return "scopes of systemd (systemd_slice, systemd_scope, devices_allow) are not supported: set ENABLE_SYSTEMD=false in execd_params"
+	}
+	return zeroOrOne(v)
+}
+
+func setTLS(_ *job.Description, v string) string {
+	if v == "1" {
+		return "security_mode tls is not supported"
+	}
+	return zeroOrOne(v)
+}
+
+// getBinding and setBinding convert the text for no binding, which a sge_execd of 9.0 may print as nullptr.
+func getBinding(d *job.Description) (value, problem string) {
+	if d.Binding == "" {
+		return "NULL", ""
+	}
+	return d.Binding, ""
+}
+
+func setBinding(d *job.Description, v string) string {
+	if d.Binding = v; strings.EqualFold(v, "NULL") || isOCS(d) && v == "nullptr" {
+		d.Binding = ""
+	}
+	return ""
+}
+
+// bindingHere is the binding instance with which the supervisor binds the job. With the others, env
+// and pe, sge_execd has set variables that the job reads.
+const bindingHere = "set"
+
+func setBindingInstance(d *job.Description, v string) string {
+	switch v {
+	case bindingHere:
+		d.BindingMask = v // binding_cpuset replaces it
+	case "env", "pe", "NONE":
+	default:
+		return quote(v) + " is unknown, expected set, env, pe or NONE"
+	}
+	return ""
+}
+
+func setBindingMask(d *job.Description, v string) string {
+	here := d.BindingMask == bindingHere
+	if d.BindingMask = ""; !here || v == "NONE" || v == "0x0" {
+		return ""
+	}
+	if strings.Trim(v, "0123456789abcdefABCDEFx,") != "" {
+		return quote(v) + " is not a mask of processors"
+	}
+	d.BindingMask = v
+	return ""
+}
 
 func hasCkpt(d *job.Description) bool     { return d.Ckpt != nil }
 func hasNoCkpt(d *job.Description) bool   { return d.Ckpt == nil }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/execd-project/execd/job"
 )
 
 func seed(f *testing.F, kind string) {
@@ -25,9 +27,10 @@ func seed(f *testing.F, kind string) {
 // FuzzConfig checks that every config that was read can be written, and reads back unchanged.
 func FuzzConfig(f *testing.F) {
 	seed(f, "config")
+	seed(f, "ocs")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := ParseConfig("config", data)
-		if err != nil {
+		if err != nil || d.Daemon != job.DaemonGridEngine {
 			return
 		}
 		first, err := FormatConfig(d)

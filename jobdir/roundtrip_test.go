@@ -296,6 +296,10 @@ func TestUsageRoundtrip(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s\n%s", diff, b)
 	}
+	want.Micros = true
+	if text := string(FormatUsage(want)); !strings.Contains(text, "start_time=1795217715250000\nend_time=1795217727595000\nru_wallclock=12\n") || strings.Contains(text, "exact") {
+		t.Errorf("for Open Cluster Scheduler it is\n%s", text)
+	}
 }
 
 func TestUsageOfOtherSupervisors(t *testing.T) {

@@ -25,6 +25,8 @@ type Usage struct {
 	Limit  *job.LimitExceeded
 	// Notice is job.Outcome.Notice. The original's file lacks it.
 	Notice string
+	// Micros writes start_time and end_time in microseconds, see job.Daemon. ParseUsage does not read them.
+	Micros bool
 }
 
 // NewUsage describes the end of a job from the result of wait4(2).
@@ -75,9 +77,12 @@ func (k *usageKey) read(u *Usage) string {
 		if k.time(u).IsZero() {
 			return "0"
 		}
+		if u.Micros {
+			return strconv.FormatInt(k.time(u).UnixMicro(), 10)
+		}
 		return strconv.FormatInt(k.time(u).Unix(), 10)
 	case k.exact != nil:
-		if k.exact(u).Nanosecond() == 0 {
+		if k.exact(u).Nanosecond() == 0 || u.Micros {
 			return ""
 		}
 		return formatSeconds(k.exact(u).UnixNano())

@@ -25,7 +25,13 @@ func (s *Shepherd) bind() {
 		s.trusted.set("SGE_BINDING", text)
 	}
 	cpus, what := b.CPUs, "processors "
-	if !b.Binds() {
+	switch {
+	case b.Binds():
+	case s.d.BindingMask != "":
+		if cpus, err = topology.ParseMask(s.d.BindingMask); err != nil {
+			s.trace(err.Error())
+		}
+	default:
 		what = "the queue's processors "
 		if cpus, err = binding.Processors(s.d.Processors); err != nil {
 			s.trace(err.Error())

@@ -394,6 +394,7 @@ func (s *Shepherd) afterJob(end ending, start time.Time) {
 	// This precedes the usage file: with it a real execd takes the job as finished.
 	s.decideMigration()
 	failpoint.At("shepherd-before-usage")
+	u.Micros = s.d.Daemon.Micros()
 	if err := s.dir.WriteUsage(u); err != nil {
 		s.fail(job.FailedNoExitStatus, err.Error())
 	}

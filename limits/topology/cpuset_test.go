@@ -104,3 +104,18 @@ func FuzzParseList(f *testing.F) {
 		}
 	})
 }
+
+func TestParseMask(t *testing.T) {
+	for text, want := range map[string]string{
+		"0x0": "", "0x00000003": "0-1", "0xff,,0x80000001": "0,31,64-71", "0x00000001,0x00000000": "32", "3": "0-1",
+	} {
+		if s, err := ParseMask(text); err != nil || s.String() != want {
+			t.Errorf("%s is %s, %v, want %s", text, s, err, want)
+		}
+	}
+	for _, text := range []string{"", "0x", "0x123456789", "x", "1 2", "0xg", strings.Repeat(",", 300)} {
+		if s, err := ParseMask(text); err == nil {
+			t.Errorf("%.20q is %s", text, s)
+		}
+	}
+}

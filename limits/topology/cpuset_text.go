@@ -98,6 +98,35 @@ func (s CPUSet) Mask() string {
 	return b.String()
 }
 
+// ParseMask reads a mask as hwloc(7) writes it: hexadecimal groups of 32 bits, the highest first,
+// each with 0x in front or empty for zero: "0x00000001", "0xff,,0x1".
+func ParseMask(text string) (CPUSet, error) {
+	var s CPUSet
+	groups := strings.Split(text, ",")
+	if len(groups) > mostMaskGroups {
+		return CPUSet{}, errors.New("cannot read a mask of processors: it has more than " + strconv.Itoa(mostMaskGroups) + " groups")
+	}
+	for i, g := range groups {
+		digits, _ := strings.CutPrefix(g, "0x")
+		if digits == "" && g == "" && len(groups) > 1 {
+			continue
+		}
+		bits, err := strconv.ParseUint(digits, 16, 32)
+		if err != nil {
+			return CPUSet{}, errors.New("cannot read a mask of processors: " + strconv.Quote(g[:min(len(g), 20)]) + " is not a hexadecimal number of 32 bits")
+		}
+		for bit := range 32 {
+			if bits>>bit&1 != 0 {
+				s.add((len(groups)-1-i)*32+bit, (len(groups)-1-i)*32+bit)
+			}
+		}
+	}
+	return s, nil
+}
+
+// mostMaskGroups is the largest number of groups of a mask: for 8192 processors.
+const mostMaskGroups = 256
+
 // number parses digits only; strconv.Atoi would also accept a sign.
 func number(s string) (int, bool) {
 	if s == "" || s[0] < '0' || s[0] > '9' {
