@@ -31,7 +31,7 @@ func TestSoakAgent(t *testing.T) {
 // compareAgent compares the chosen cases. must is the number of entries in expectedAgent that must
 // occur.
 func compareAgent(t *testing.T, must int, chosen func(jobCase) bool) {
-	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	require(t)
 	programs := t.TempDir()
 	probePath := build(t, programs, "probe", "../probe")
 	build(t, programs, "execd", "../../cmd/execd")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/test/gridengine"
 )
 
@@ -50,7 +51,7 @@ func newDriver(t testing.TB, shepherd, agent string, cases []jobCase) *driver {
 		original: shepherd == "" && agent == "", agent: agent != "",
 		cases: cases, jobs: make([]int, len(cases)), seen: make([]observation, len(cases)), byJob: map[int]string{}, notes: map[int]map[string]string{},
 		cell: gridengine.Start(t, gridengine.Config{
-			Shepherd: shepherd, Agent: agent, Conf: conf,
+			Shepherd: shepherd, Agent: agent, Conf: conf, Installation: os.Getenv(testenv.OCSEnv),
 			Env: []string{"FROM_EXECD=yes", "LD_FROM_EXECD=1", "OLDPWD=/x", "TZ=UTC"},
 		}),
 	}
@@ -77,6 +78,9 @@ func (d *driver) furnish(probePath string) error {
 	}
 	var pes []string
 	for name, procs := range parallelEnvironments {
+		if ocs() { // it lacks this variable
+			procs[0] = strings.ReplaceAll(procs[0], " $ja_task_id", "")
+		}
 		if err := d.cell.AddPE(name, attrs("start_proc_args", expand(procs[0], ""), "stop_proc_args", expand(procs[1], ""))); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ var expectedFiles = []expectation{
 		why: "security: the original gives these files to the job's owner, who may then write what became of the job",
 	},
 	{
-		field:    `active/\d+/usage/(cpu|mem|io|maxvmem|exact_start_time|exact_end_time|wallclock)`,
+		field:    `active/\d+/usage/(cpu|mem|io|ioops|maxvmem|maxrss|exact_start_time|exact_end_time|wallclock)`,
 		original: `\(absent\)`, ours: `[\d.]+|number: true`,
 		why: "more than the original tells; a real execd reads over keys that it does not know",
 	},

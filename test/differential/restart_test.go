@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/test/gridengine"
 )
 
@@ -15,7 +14,7 @@ import (
 // sge_execd recognizes its shepherds by the name that ps prints. Under another name it declares the
 // job dead, and puts the host into error state, while the job continues.
 func TestRestartOfExecd(t *testing.T) {
-	testenv.Require(t, testenv.Root, testenv.GridEngine)
+	require(t)
 	cell := gridengine.Start(t, gridengine.Config{Shepherd: shepherdUnderTest(t)})
 	if err := cell.AddQueues(gridengine.Queue{Name: "all.q"}); err != nil {
 		t.Fatal(err)
