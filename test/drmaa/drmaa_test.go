@@ -3,6 +3,7 @@
 package drmaa
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -320,6 +321,139 @@ rule failing:
 	// missing.
 	if out, err := run("none.txt"); err == nil || !strings.Contains(out, "MissingOutputException in rule failing") {
 		t.Errorf("the failing workflow: %v\n%s", err, out)
+	}
+}
+
+// TestGalaxy replays Galaxy's DRMAA runner with a few jobs, and kills the daemon while they run.
+func TestGalaxy(t *testing.T) { galaxy(t, 8) }
+
+// TestSoakGalaxy does the same with 200 jobs.
+func TestSoakGalaxy(t *testing.T) {
+	testenv.Soak(t)
+	galaxy(t, 200)
+}
+
+func galaxy(t *testing.T, jobs int) {
+	m := newMachine(t)
+	text, err := os.ReadFile("testdata/galaxy.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(m.dir, "galaxy.py") // the user may not be able to read the source tree
+	testenv.WriteFile(t, script, string(text))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out bytes.Buffer
+	cmd := m.command(ctx, python, script, strconv.Itoa(jobs))
+	cmd.Stderr = &out
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	if !lines.Scan() || lines.Text() != "watches" {
+		t.Errorf("it prints %q", lines.Text())
+	}
+	m.daemon.Kill()
+	m.start()
+	testenv.WriteFile(t, filepath.Join(m.dir, "home/go"), "")
+	if !lines.Scan() || lines.Text() != "good" {
+		t.Errorf("it prints %q", lines.Text())
+	}
+	if err := cmd.Wait(); err != nil || out.Len() > 0 {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	m.noHelper(cmd.Process.Pid)
+}
+
+// TestSoakRuffus runs pipelines with an unchanged Ruffus: 200 jobs at once, during which the daemon is
+// killed; jobs that fail; and jobs that are deleted.
+func TestSoakRuffus(t *testing.T) {
+	testenv.Soak(t)
+	if err := exec.Command(python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('ruffus') is None)").Run(); err != nil { //nolint:noctx // it is short
+		t.Skip("Ruffus is not installed (apt-get install --no-install-recommends python3-ruffus python3-drmaa)")
+	}
+	m := newMachine(t)
+	const pipeline = `
+import os, sys
+import drmaa
+from ruffus import mkdir, merge, originate, pipeline_run
+from ruffus.drmaa_wrapper import run_job, error_drmaa_job
+
+count, command = int(sys.argv[1]), sys.argv[2]
+session = drmaa.Session()
+session.initialize()
+
+def run(line, name):
+    try:
+        run_job(cmd_str=line, job_name=name, job_other_options="-V", job_script_directory=".", working_directory=os.getcwd(), drmaa_session=session)
+    except error_drmaa_job as e:
+        print("failed:", str(e).splitlines()[0], flush=True)
+        raise
+
+@originate(["part%d.txt" % i for i in range(count)])
+def part(output):
+    run("echo x >> started; %s && echo %s > %s" % (command, output, output), "part")
+
+@merge(part, "sum.txt")
+def total(inputs, output):
+    run("cat %s > %s" % (" ".join(inputs), output), "total")
+
+pipeline_run([total], multithread=count, verbose=0)
+session.exit()
+`
+	begin := func(name string, count int, command string) (work string, out *bytes.Buffer, end func() error) {
+		t.Helper()
+		work = testenv.Open(t, filepath.Join(m.dir, name))
+		script := filepath.Join(work, "pipeline.py")
+		testenv.WriteFile(t, script, pipeline)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		out = &bytes.Buffer{}
+		cmd := m.command(ctx, python, script, strconv.Itoa(count), command)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = work, out, out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return work, out, func() error {
+			defer cancel()
+			return cmd.Wait()
+		}
+	}
+	started := func(work string) int {
+		text, _ := os.ReadFile(filepath.Join(work, "started"))
+		return bytes.Count(text, []byte("\n"))
+	}
+
+	const many = 200
+	work, out, end := begin("many", many, "true")
+	until(m, "a quarter has started", func() bool { return started(work) >= many/4 })
+	m.daemon.Kill()
+	m.start()
+	if err := end(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if sum, err := os.ReadFile(filepath.Join(work, "sum.txt")); err != nil || bytes.Count(sum, []byte("\n")) != many {
+		t.Errorf("the result is %q (%v)", sum, err)
+	}
+	if n := started(work); n != many {
+		t.Errorf("%d jobs have started, want %d", n, many)
+	}
+
+	_, out, end = begin("failing", 3, "(exit 3)")
+	if err := end(); err == nil || !strings.Contains(out.String(), "failed:") {
+		t.Errorf("jobs that fail: %v\n%s", err, out)
+	}
+
+	work, out, end = begin("deleted", 3, "sleep 1000")
+	until(m, "the jobs run", func() bool { return started(work) == 3 })
+	if text, err := m.command(t.Context(), "execd", "qdel", "part").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+	if err := end(); err == nil || !strings.Contains(out.String(), "failed:") {
+		t.Errorf("jobs that are deleted: %v\n%s", err, out)
 	}
 }
 
