@@ -26,6 +26,8 @@ type replay struct {
 	listed func(t *testing.T, text string) map[string]string
 	// array says how it requests tasks; it is empty if it never does.
 	array string
+	// builtin is true if it requests resources that only the built-in configuration has.
+	builtin bool
 	// status finds the exit status in the output of qacct -j; nil if the client uses files instead.
 	status *regexp.Regexp
 }
@@ -45,6 +47,11 @@ var replays = map[string]replay{
 	"nextflow through standard input": {
 		directives: "#$ -N nf-%s\n#$ -o /dev/null\n#$ -j y\n#$ -terse\n#$ -notify\n#$ -q all.q\n#$ -pe smp 2\n",
 		submit:     "qsub -terse -", id: onlyNumber, list: "qstat -q all.q", listed: columns(0, 4), array: "#$ -t 1-3\n",
+	},
+	"nextflow of CRG": {
+		directives: "#$ -N nf-%s\n#$ -o /dev/null\n#$ -j y\n#$ -terse\n#$ -notify\n#$ -l slots=2\n#$ -l h_rss=100M,mem_free=100M\n#$ -l disk=1M\n" +
+			"#$ -binding env linear:1\n#$ -soft -l docker_images=*ubuntu*\n",
+		submit: "qsub -terse FILE", id: onlyNumber, list: "qstat", listed: columns(0, 4), array: "#$ -t 1-3\n", builtin: true,
 	},
 	"dask-jobqueue": {
 		directives: "#$ -N dask-%s\n#$ -q all.q\n#$ -l h_vmem=1G\n#$ -e WORK/\n#$ -o WORK/\n#$ -cwd\n#$ -j y\n",
@@ -71,16 +78,16 @@ var replays = map[string]replay{
 		submit:     "qsub -terse FILE", id: onlyNumber, list: "qstat -ext -urg -xml -u USER", listed: elements,
 	},
 	"clustermq": {
-		directives: "#$ -N cmq%s\n#$ -q all.q\n#$ -j y\n#$ -o /dev/null\n#$ -cwd\n#$ -V\n#$ -pe smp 1\n",
-		submit:     "qsub", id: firstNumber, list: "qstat", listed: columns(0, 4), array: "#$ -t 1-3\n",
+		directives: "#$ -N cmq%s\n#$ -q all.q\n#$ -j y\n#$ -o /dev/null\n#$ -cwd\n#$ -V\n#$ -pe smp 1\n#$ -l m_mem_free=1M\n",
+		submit:     "qsub", id: firstNumber, list: "qstat", listed: columns(0, 4), array: "#$ -t 1-3\n", builtin: true,
 	},
 	"clustermq of newer releases": {
 		directives: "#$ -N cmq%s\n#$ -j y\n#$ -o /dev/null\n#$ -cwd\n#$ -V\n",
 		submit:     "qsub -terse -bunit C -bamount 1 -l h_vmem=1G,q=all.q", id: onlyNumber, list: "qstat", listed: columns(0, 4), array: "#$ -t 1-3\n",
 	},
 	"crew.cluster": {
-		directives: "#$ -N crew-%s\n#$ -cwd\n#$ -V\n#$ -o /dev/null\n#$ -j y\n#$ -l h_rss=1G\n#$ -pe smp 1\n",
-		submit:     "qsub FILE", id: firstNumber, list: "qstat -u USER -xml", listed: elements,
+		directives: "#$ -N crew-%s\n#$ -cwd\n#$ -V\n#$ -o /dev/null\n#$ -j y\n#$ -l h_rss=100M\n#$ -l m_mem_free=1M\n#$ -pe smp 1\n",
+		submit:     "qsub FILE", id: firstNumber, list: "qstat -u USER -xml", listed: elements, builtin: true,
 	},
 	"submitit": {
 		directives: "#$ -N submitit%s\n#$ -cwd\n#$ -o /dev/null\n#$ -e /dev/null\n",
@@ -225,14 +232,17 @@ func (c *conversation) ended(kind, id string, tasks int, status string) {
 // TestReplays makes each client run a job that succeeds, one that fails, one that is killed, and an
 // array job, all at the same time, while the daemon is killed and restarted.
 func TestReplays(t *testing.T) {
-	s := newSite(t, 200)
+	usual, builtin := newSite(t, 200), newBuiltinSite(t, 200)
 	type started struct {
 		*conversation
 		good, bad, killed, array string
 	}
 	var all []started
 	for name, r := range replays {
-		c := &conversation{T: t, replay: r, site: s, name: strings.ReplaceAll(name, " ", "-")}
+		c := &conversation{T: t, replay: r, site: usual, name: strings.ReplaceAll(name, " ", "-")}
+		if r.builtin {
+			c.site = builtin
+		}
 		x := started{conversation: c}
 		x.good, x.bad = c.submitted("good", "", ""), c.submitted("bad", "", "exit 3")
 		x.killed = c.submitted("killed", "", "exec sleep 1000")
@@ -241,15 +251,17 @@ func TestReplays(t *testing.T) {
 		}
 		all = append(all, x)
 	}
-	s.restart()
+	usual.restart()
+	builtin.restart()
 	for _, x := range all {
+		s := x.site
 		s.until(x.name+" sees that its job runs", func() bool { return x.states()[x.killed] == "r" })
 		if r := s.run("qdel", x.killed); r.status != 0 || r.stderr != "" {
 			t.Errorf("%s: qdel: %+v", x.name, r)
 		}
 	}
 	for _, x := range all {
-		s.until(x.name+" sees that its jobs have finished", func() bool {
+		x.site.until(x.name+" sees that its jobs have finished", func() bool {
 			states := x.states()
 			return !slices.ContainsFunc([]string{x.good, x.bad, x.killed, x.array}, func(id string) bool { return states[id] != "" })
 		})
@@ -264,7 +276,7 @@ func TestReplays(t *testing.T) {
 			x.ended("array", x.array, 3, "0")
 		}
 	}
-	if text := s.must(s.run("qconf", "-sconf")); !regexp.MustCompile(`max_aj_tasks\s*(\d+)`).MatchString(text) {
+	if text := usual.must(usual.run("qconf", "-sconf")); !regexp.MustCompile(`max_aj_tasks\s*(\d+)`).MatchString(text) {
 		t.Errorf("matlab reads max_aj_tasks: %s", text)
 	}
 }
@@ -275,7 +287,11 @@ func TestSoakReplays(t *testing.T) {
 	const many = 200
 	for name, r := range replays {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t, 16)
+			start := newSite
+			if r.builtin {
+				start = newBuiltinSite
+			}
+			s := start(t, 16)
 			c := &conversation{T: t, replay: r, site: s, name: "many"}
 			jobs := map[string]bool{}
 			for i := range many {

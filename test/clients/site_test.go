@@ -55,17 +55,38 @@ func build() (string, error) {
 	return dir, err
 }
 
-// site is a machine with execd standalone as it is after the installation: with the built-in
-// configuration, except for the number of slots and for users with low user IDs.
+// site is a machine with execd standalone.
 type site struct {
 	testing.TB
 	bin, dir string
 	user     *user.User // the user of the clients
 	work     string     // a directory of that user
+	options  []string   // of the daemon
 	daemon   testenv.Daemon
 }
 
 func newSite(t testing.TB, slots int) *site {
+	t.Helper()
+	s := prepared(t)
+	s.user = client(t, "man") // an account with a home directory
+	const global = "min_uid 1\nmin_gid 1\nfinished_jobs 1000\nexecd_params SCRIPT_SHELL=true\nqmaster_params SLOTS_PE=smp\n"
+	testenv.WriteFile(t, filepath.Join(s.dir, "conf/conf/global"), global)
+	s.options = []string{"--conf", filepath.Join(s.dir, "conf")}
+	s.begin(slots)
+	return s
+}
+
+// newBuiltinSite is a site with the built-in configuration, which has more resources, and refuses
+// users with low user IDs.
+func newBuiltinSite(t testing.TB, slots int) *site {
+	t.Helper()
+	s := prepared(t)
+	s.user = client(t, "nobody")
+	s.begin(slots)
+	return s
+}
+
+func prepared(t testing.TB) *site {
 	t.Helper()
 	programs.Do(func() { programs.dir, programs.err = build() })
 	if programs.err != nil {
@@ -73,22 +94,24 @@ func newSite(t testing.TB, slots int) *site {
 	}
 	s := &site{TB: t, bin: programs.dir, dir: t.TempDir()}
 	testenv.LetIn(t, s.dir)
-	s.user = client(t)
 	s.work = testenv.Open(t, filepath.Join(s.dir, "work"))
-	const global = "min_uid 1\nmin_gid 1\nfinished_jobs 1000\nexecd_params SCRIPT_SHELL=true\nqmaster_params SLOTS_PE=smp\n"
-	testenv.WriteFile(t, filepath.Join(s.dir, "conf/conf/global"), global)
-	t.Cleanup(s.end)
-	s.start()
-	s.must(s.root("qconf", "-mattr", "queue", "slots", strconv.Itoa(slots), "all.q"))
 	return s
 }
 
-// client returns the user of the clients: one without special rights, if possible.
-func client(t testing.TB) *user.User {
+// begin starts the daemon, and gives its queue so many slots.
+func (s *site) begin(slots int) {
+	s.Helper()
+	s.Cleanup(s.end)
+	s.start()
+	s.must(s.root("qconf", "-mattr", "queue", "slots", strconv.Itoa(slots), "all.q"))
+}
+
+// client returns the user of the clients: the named one if the test runs as root.
+func client(t testing.TB, name string) *user.User {
 	t.Helper()
 	u, err := user.Current()
 	if os.Getuid() == 0 {
-		u, err = user.Lookup("man") // an account with a home directory
+		u, err = user.Lookup(name)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -100,8 +123,8 @@ func (s *site) socket() string { return filepath.Join(s.dir, "run", "agent.sock"
 
 func (s *site) start() {
 	s.Helper()
-	s.daemon.Start(s, exec.Command(filepath.Join(s.bin, "execd"), "standalone", "--host", "node1", //nolint:noctx // the test kills it
-		"--spool", filepath.Join(s.dir, "spool"), "--socket", s.socket(), "--conf", filepath.Join(s.dir, "conf")), filepath.Join(s.dir, "log"))
+	args := append([]string{"standalone", "--host", "node1", "--spool", filepath.Join(s.dir, "spool"), "--socket", s.socket()}, s.options...)
+	s.daemon.Start(s, exec.Command(filepath.Join(s.bin, "execd"), args...), filepath.Join(s.dir, "log")) //nolint:noctx // the test kills it
 }
 
 // restart kills the daemon at any point of its work, and starts another one.
