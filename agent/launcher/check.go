@@ -217,7 +217,7 @@ func (r *Rules) checkTmpdir(d *job.Description) error {
 	const open = unix.S_IFDIR | unix.S_ISVTX | 0o002
 	// The same answer for all others, so that the front does not learn which directories exist.
 	if err := unix.Lstat(d.QueueTmpdir, &st); err != nil || st.Uid != 0 || st.Mode&(unix.S_IFMT|unix.S_ISVTX|0o002) != open {
-		return fmt.Errorf("tmpdir of the queue, %s, is no directory like /tmp, where every user may make files: name it with --tmpdir", d.QueueTmpdir)
+		return fmt.Errorf("tmpdir of the queue, %s, is no directory like /tmp, where every user may make files, nor in root's configuration", d.QueueTmpdir)
 	}
 	return nil
 }

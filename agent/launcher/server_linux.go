@@ -463,6 +463,13 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 	if err := grantGPUs(p, gpus); err != nil {
 		return nil, nil, &refusal{err}
 	}
+	var known []string
+	if gpus.Numbered() {
+		known = p.GPUs
+	}
+	if err := s.Rules.checkThings(p.Description, known); err != nil {
+		return nil, nil, &refusal{err}
+	}
 	id := p.Description.ID
 	h, err := s.enter(id)
 	if err != nil {
