@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -108,11 +107,14 @@ func (c *Command) becomeLauncher(s *settings) error {
 // rootConfiguration returns the configuration of this host as root has written it: the launcher ignores
 // changes that the front makes with qconf.
 func (s *settings) rootConfiguration() (*qconf.Cluster, error) {
-	base, err := qconf.BuiltinOn(s.host, runtime.NumCPU())
-	if err != nil || s.conf == "" {
-		return base, err
+	c := &configuration{host: s.host, root: true}
+	if err := c.buildIn(); err != nil {
+		return nil, err
 	}
-	cluster, _, err := readDirectory(s.conf, base)
+	if s.conf == "" {
+		return c.builtin, nil
+	}
+	cluster, _, err := readDirectory(s.conf, c.base)
 	return cluster, err
 }
 

@@ -113,6 +113,10 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 	if c := r.Site.Config; d.PrivateTmp && c != nil {
 		d.PrivateTmpShare = strings.Join(c.ExecdParams.PrivateTmpShare, ":")
 	}
+	p.ScratchLimit = qconf.ScratchUnlimited
+	if c := r.Site.Config; c != nil {
+		p.ScratchLimit = c.ExecdParams.ScratchLimit
+	}
 	if err := jobdir.Check(d); err != nil {
 		return err
 	}
@@ -251,6 +255,7 @@ func checkOurs(p *launch.Plan) error {
 		{"a limited TMPDIR", d.Scratch != 0 || d.ScratchLimit != ""},
 		{"a nice value below 0", d.Nice < 0},
 		{"a number of processes below 0", p.Processes < 0},
+		{"a size of TMPDIR that no file system has", p.Scratch > math.MaxInt64},
 		{"a number of slots below 1", d.HostSlots < 1 || d.PE != nil && d.PE.Slots < 1},
 		{"no start mode of shells", !d.Command.StartMode.Valid()},
 		{"a record that is too long", len(p.Record) > mostRecord},

@@ -59,8 +59,8 @@ func FuzzOrder(f *testing.F) {
 		Submissions: noSubmissions(f), Site: Site{Host: "h", Config: config, Objects: Objects{Commands: []string{"/p"}, Shells: []string{"/bin/sh"}}},
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		o, err := receive(text, nil)
-		if err != nil {
+		o, _, err := unpack(text, nil)
+		if err != nil || o.read() != nil {
 			return
 		}
 		first, err := json.Marshal(o.body)

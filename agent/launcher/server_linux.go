@@ -154,14 +154,6 @@ type received struct {
 	fds      []int // that are left: the script's
 }
 
-// receive reads an order. Its descriptors are the caller's to close; o has the number in any case.
-func receive(text []byte, fds []int) (o *received, err error) {
-	if o, _, err = unpack(text, fds); err == nil {
-		err = o.read()
-	}
-	return o, err
-}
-
 // unpack reads a message, and returns the size of all its contents in bytes, which o.read takes up. Its descriptors
 // are the caller's to close; o has the number in any case.
 func unpack(text []byte, fds []int) (o *received, size int64, err error) {
