@@ -250,7 +250,7 @@ func checkOurs(p *launch.Plan) error {
 		{"devices", len(p.Devices)+len(p.Deny) > 0},
 		{"variables of GPUs", len(p.FilteredEnv)+len(p.UnfilteredEnv) > 0},
 		{"an additional group id", d.AddGroupID != 0},
-		{"cores that were chosen", d.Binding != "" || d.BindingCPUs != "" || p.GrantedBinding != nil},
+		{"cores that were chosen", d.Binding+d.BindingCPUs+d.BindingMask != "" || p.GrantedBinding != nil},
 		{"a stream of the launcher", d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit},
 		{"a limited TMPDIR", d.Scratch != 0 || d.ScratchLimit != ""},
 		{"a nice value below 0", d.Nice < 0},
