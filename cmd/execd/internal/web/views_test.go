@@ -55,7 +55,8 @@ func TestTimeLineEvents(t *testing.T) {
 	p.Detail.Submitted = now.Unix() - 200
 	p.Steps = []step{{State: "running", Started: now.Unix() - 100}}
 	p.eventsOf([]api.Event{
-		{Time: now.Unix() - 200, Job: 7, What: "was submitted"}, {Time: now.Unix() - 90, Job: 8, What: "started"},
+		{Time: now.Unix() - 200, Job: 7, What: "was submitted"},
+		{Time: now.Unix() - 90, Job: 8, What: "started"},
 		{Time: now.Unix() - 50, Job: 7, What: "suspended"},
 	})
 	if len(p.Events) != 2 || p.Events[0].What != "suspended" {
