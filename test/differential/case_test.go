@@ -54,7 +54,11 @@ func (p phase) conf() map[string]string {
 		params += ",USE_QSUB_GID=true,ENABLE_ADDGRP_KILL=false,SET_LIB_PATH=true,IGNORE_NGROUPS_MAX_LIMIT=true"
 		qmaster = "FORBID_RESCHEDULE=true,FORBID_APPERROR=true"
 	}
-	return map[string]string{"execd_params": params, "qmaster_params": qmaster}
+	conf := map[string]string{"execd_params": params, "qmaster_params": qmaster}
+	if ocs() { // its shepherd applies them to procedures of root, too
+		conf["min_uid"], conf["min_gid"] = "0", "0"
+	}
+	return conf
 }
 
 // Programs and directories of the cells that scripts use.

@@ -192,8 +192,9 @@ func (d *driver) trace(i int) string {
 	return b.String()
 }
 
-// messageHead matches the prefix of a message in the files error and trace.
-var messageHead = regexp.MustCompile(`(?m)^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d \[\d+:\d+\]: `)
+// messageHead matches the prefix of a message in the files error and trace. Open Cluster Scheduler writes dates
+// in the form of ISO 8601.
+var messageHead = regexp.MustCompile(`(?m)^(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+) \[\d+:\d+\]: `)
 
 // addActive adds the content of a file in the active_jobs directory.
 func (c jobCase) addActive(o observation, field, name, text string) {

@@ -1,0 +1,35 @@
+package differential
+
+// expectedOCS are differences from the programs of Open Cluster Scheduler only.
+var expectedOCS = []expectation{
+	{
+		field:    `active/\d+/failed/content`,
+		original: `(?s).+`, ours: `(?s).+`,
+		why: "the wording of messages: sge_execd copies the first line of the file error",
+	},
+	{
+		field: `seen/1\.(migrate|clean)\.1/Processes/\d+/Status/Groups`, cases: `an application checkpoint.*`,
+		original: `2001 2100`, ours: `2001 2100 GID`,
+		why: "robustness: processes of the commands of a checkpointing environment are found by their group, too",
+	},
+	{
+		field: `seen/\d+\.(prolog|epilog|start|stop)\.\d+/Processes/\d+/Environ/SGE_BINDING_(INSTANCE|TOPOLOGY|CPUSET)`, cases: otherUser,
+		original: `set|NONE|0x0`, ours: `\(absent\)`,
+		why: "security: a procedure that does not run as the job's owner has only values that are in the file config as well",
+	},
+	{
+		field: `seen/\d+\.(prolog|start)\.\d+/Tmpdir`, cases: otherUser,
+		original: `drwx.*`, ours: `error: no such file or directory`,
+		why: "the probe looks where TMPDIR says, which is a user's variable",
+	},
+	{
+		field:    `acct/[^/]+/maxvmem`,
+		original: `\d+\.0`, ours: `\d+\.0`,
+		why: "sampled: a job of milliseconds may have none, or that of the shepherd before exec",
+	},
+	{
+		field: `seen/\d+\.start\.\d+/Processes/\d+/Argv/13`, cases: `start and stop procedures with -j y`,
+		original: `/home/alice`, ours: `/home/alice/.*\.po\d+`,
+		why: "promise: $stderr_path is the file that standard error goes to; without $ja_task_id it is one word earlier than in 8.1.9",
+	},
+}
