@@ -16,6 +16,9 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
+// cpuSeconds matches a running job in qstat -j that has used at least a second of processor time.
+var cpuSeconds = regexp.MustCompile(`usage.*cpu=00:(0[1-9]|[1-5][0-9]|00:(0[1-9]|[1-5][0-9]))`)
+
 // Jobs of real clients, of every kind, in one cell.
 func TestJobs(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01", "mailer": gridengine.BinDir + "/mailer"}})
@@ -142,7 +145,7 @@ func jobs(c *cell) {
 			c.script("burn.sh", "while [ ! -e /tmp/go.$JOB_ID. ]; do i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; done\n"))
 		c.until("qstat -j shows what it has used", func() bool {
 			out, _ := c.Root("qstat", "-j", strconv.Itoa(job))
-			return strings.Contains(out, "usage") && strings.Contains(out, "cpu=00:") && !strings.Contains(out, "cpu=00:00:00,")
+			return cpuSeconds.MatchString(out)
 		})
 		c.release(job)
 		r := c.ended(job, 0, 1)[0]
