@@ -109,7 +109,7 @@ func (s *session) serve(nc *accepted) {
 		from = r.From
 		return s.decide(nc, r)
 	}
-	conn, err := commlib.Server(nc, options, decide)
+	conn, err := commlib.Server(s.decrypt(nc), options, decide)
 	stop()
 	if err != nil {
 		if !errors.Is(err, net.ErrClosed) { // by us
@@ -159,6 +159,9 @@ func (s *session) decide(nc *accepted, r *commlib.ConnectRequest) commlib.Connec
 	}
 	switch from.Component {
 	case commlib.Qmaster:
+		if s.own != nil { // a client has no certificate: any program of that host could claim to be qmaster
+			return denied("with security_mode tls only the daemon opens the connection with sge_qmaster")
+		}
 		master, err := s.options.Cell.Master()
 		if err != nil || !s.options.Cell.Names.Same(master, from.Host) || from.ID != 1 {
 			return denied("only the host of act_qmaster, \"" + master + "\", sends jobs")

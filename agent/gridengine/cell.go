@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/execd-project/execd/agent/gridengine/commlib"
 	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/agent/gridengine/pinned"
 	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/internal/userfile"
 )
@@ -19,18 +21,43 @@ import (
 type Cell struct {
 	Root, Name string // SGE_ROOT, SGE_CELL
 
-	AdminUser    string // admin_user; "root" for none
-	SecurityMode string // "none" or "munge"
-	Names        *Names
+	AdminUser string // admin_user; "root" for none
+	Security  Security
+	Names     *Names
 
 	QmasterPort, ExecdPort int
 }
 
-// The values of security_mode (bootstrap(5)) that are supported.
-const (
-	SecurityNone  = "none"
-	SecurityMunge = "munge" // of Open Cluster Scheduler 9.1
-)
+// Security has the methods of security_mode (bootstrap(5)) of a cell, all of Open Cluster Scheduler 9.1.
+type Security struct {
+	Munge bool // each message has a credential of munged(8), see package munge
+	TLS   bool // connections are encrypted, see package pinned
+	// Lifetime is that of the certificates that daemons make: certificate_lifetime of security_params.
+	Lifetime time.Duration
+}
+
+// securityOf reads security_mode and security_params.
+func securityOf(mode, params string) (Security, error) {
+	s := Security{Lifetime: pinned.DefaultLifetime}
+	for word := range strings.SplitSeq(strings.ToLower(mode), ",") {
+		switch word {
+		case "munge":
+			s.Munge = true
+		case "tls":
+			s.TLS = true
+		case "none", "":
+		default:
+			return s, fmt.Errorf("security_mode is %q, expected none, munge, tls, or munge,tls: no other is supported", mode)
+		}
+	}
+	for word := range strings.SplitSeq(params, ",") {
+		name, value, _ := strings.Cut(word, "=")
+		if seconds, err := strconv.Atoi(value); err == nil && strings.EqualFold(name, "certificate_lifetime") {
+			s.Lifetime = min(max(time.Duration(seconds)*time.Second, pinned.LeastLifetime), pinned.DefaultLifetime)
+		}
+	}
+	return s, nil
+}
 
 // DefaultCell is the default name of a cell.
 const DefaultCell = "default"
@@ -58,12 +85,8 @@ func OpenCell(env func(string) string) (*Cell, error) {
 	if c.AdminUser = values["admin_user"]; c.AdminUser == "" || strings.EqualFold(c.AdminUser, "none") {
 		c.AdminUser = "root"
 	}
-	switch c.SecurityMode = strings.ToLower(values["security_mode"]); c.SecurityMode {
-	case SecurityNone, SecurityMunge:
-	case "":
-		c.SecurityMode = SecurityNone
-	default:
-		return nil, fmt.Errorf("%s: security_mode is %q, expected none or munge: no other is supported", c.path("bootstrap"), values["security_mode"])
+	if c.Security, err = securityOf(values["security_mode"], values["security_params"]); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.path("bootstrap"), err)
 	}
 	aliases, err := userfile.Read(c.path("host_aliases"), textfile.MaxConfig)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

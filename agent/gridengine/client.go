@@ -106,6 +106,13 @@ func (s *session) startTask(codec *message.Codec, payload []byte) (string, error
 			t.Env = append(t.Env, v.Name+"="+v.Value)
 		}
 	}
+	name, value, err := around.security.certificateVariable(r.Certificate)
+	if err != nil {
+		return "", err
+	}
+	if name != "" {
+		t.Env = append(t.Env, name+"="+value)
+	}
 	t.Command = interactive.Command(around.execd, around.host, around.shellOf(r.Owner), false, false)
 	select {
 	case t.Job = <-found:

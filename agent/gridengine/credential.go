@@ -13,10 +13,15 @@ import (
 // mungePatience is the time limit for munged(8). It is on this host, and answers within milliseconds.
 const mungePatience = 2 * time.Second
 
-// checkSecurity checks whether the options fit security_mode of the cell. With munge it chooses the
-// only protocol that has it.
+// checkSecurity checks whether the options fit security_mode of the cell. With munge or tls it chooses the
+// only protocol that has them.
 func (o *Options) checkSecurity() error {
-	if o.Cell.SecurityMode != SecurityMunge {
+	mode := "munge"
+	switch {
+	case o.Cell.Security.Munge:
+	case o.Cell.Security.TLS:
+		mode = "tls"
+	default:
 		return nil
 	}
 	if o.Protocol == nil {
@@ -24,7 +29,7 @@ func (o *Options) checkSecurity() error {
 		o.Protocol = message.Protocols[i]
 	}
 	if !o.Protocol.NamesSender() {
-		return fmt.Errorf("%s: security_mode is munge, which Grid Engine %s does not have", o.Cell.path("bootstrap"), o.Protocol.Name)
+		return fmt.Errorf("%s: security_mode is %s, which Grid Engine %s does not have", o.Cell.path("bootstrap"), mode, o.Protocol.Name)
 	}
 	return nil
 }
@@ -32,7 +37,7 @@ func (o *Options) checkSecurity() error {
 // sign returns a message with a credential of munged in place of the sender's name, if the cell has
 // security_mode munge. Each credential is accepted once: sign each message anew before it is sent.
 func (s *session) sign(codec *message.Codec, payload []byte) ([]byte, error) {
-	if s.options.Cell.SecurityMode != SecurityMunge {
+	if !s.options.Cell.Security.Munge {
 		return payload, nil
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, mungePatience)
@@ -75,7 +80,7 @@ func (s *session) sender(payload []byte) (string, error) {
 // checkMaster checks that a message on the connection of sge_qmaster comes from root, the cell's admin
 // user, or the user of this daemon, if the cell has security_mode munge.
 func (s *session) checkMaster(payload []byte) error {
-	if s.options.Cell.SecurityMode != SecurityMunge {
+	if !s.options.Cell.Security.Munge {
 		return nil
 	}
 	name, err := s.sender(payload)
@@ -91,7 +96,7 @@ func (s *session) checkMaster(payload []byte) error {
 // checkOwner checks that the owner of a task sent the request for it, if the cell has security_mode
 // munge.
 func (s *session) checkOwner(payload []byte, owner string) error {
-	if s.options.Cell.SecurityMode != SecurityMunge {
+	if !s.options.Cell.Security.Munge {
 		return nil
 	}
 	name, err := s.sender(payload)

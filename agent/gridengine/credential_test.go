@@ -24,7 +24,7 @@ func withMunge(t *testing.T) *world {
 	}
 	self := message.Identity{UID: os.Getuid(), GID: os.Getgid(), User: me.Username, Group: "group"}
 	w := newWorld(t, func(o *Options) {
-		o.Cell.SecurityMode, o.MungeSocket, o.Identity = SecurityMunge, socket, self
+		o.Cell.Security.Munge, o.MungeSocket, o.Identity = true, socket, self
 		o.UserOf = func(uid uint32) string {
 			u, err := user.LookupId(strconv.Itoa(int(uid)))
 			if err != nil {
@@ -137,14 +137,15 @@ func TestMungeTaskOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestMungeOtherRelease checks that the link refuses security_mode munge for releases that have no
-// credentials.
-func TestMungeOtherRelease(t *testing.T) {
-	cell := &Cell{Root: "/r", Name: "default", SecurityMode: SecurityMunge}
-	for _, p := range message.Protocols {
-		o := Options{Cell: cell, Protocol: p}
-		if err := o.checkSecurity(); (err == nil) != (p.Name == "9.1") {
-			t.Errorf("%s: %v", p.Name, err)
+// TestSecurityOtherRelease checks that the link refuses security_mode munge and tls for releases that do
+// not have them.
+func TestSecurityOtherRelease(t *testing.T) {
+	for _, s := range []Security{{Munge: true}, {TLS: true}} {
+		for _, p := range message.Protocols {
+			o := Options{Cell: &Cell{Root: "/r", Name: "default", Security: s}, Protocol: p}
+			if err := o.checkSecurity(); (err == nil) != (p.Name == "9.1") {
+				t.Errorf("%s, %+v: %v", p.Name, s, err)
+			}
 		}
 	}
 }

@@ -9,7 +9,9 @@
 // cull their wire format. This package implements the order of the messages, and translates jobs
 // into the types of package agent.
 //
-// With security_mode none of bootstrap(5) Grid Engine trusts every peer, with security_mode munge each
-// message proves its sender by a credential (package munge). In both modes a Link takes orders only from the addresses of the host that act_qmaster names, and
-// requests for tasks only from addresses of the host that they claim to come from.
+// With security_mode none of bootstrap(5) Grid Engine trusts every peer. With security_mode munge each
+// message proves its sender by a credential (package munge). With security_mode tls connections are
+// encrypted, and daemons have certificates (package pinned). In all modes a Link takes orders only from
+// the addresses of the host that act_qmaster names, and requests for tasks only from addresses of the
+// host that they claim to come from.
 package gridengine

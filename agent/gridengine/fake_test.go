@@ -224,11 +224,12 @@ type world struct {
 	installed chan map[string]string
 	stop      context.CancelFunc
 	ended     chan error
-	listed    []message.Listed       // jobs that qmaster lists on the host
-	local     *message.Configuration // of the host alone; nil for none
-	looks     int                    // requests for that
-	unread    int                    // first requests in the form of another release
-	munged    string                 // socket of munged, if the cell has security_mode munge
+	listed    []message.Listed        // jobs that qmaster lists on the host
+	local     *message.Configuration  // of the host alone; nil for none
+	looks     int                     // requests for that
+	unread    int                     // first requests in the form of another release
+	encrypt   func(net.Conn) net.Conn // by dial; nil for not at all
+	munged    string                  // socket of munged, if the cell has security_mode munge
 }
 
 // signed gives a message of qmaster a credential, if the cell has security_mode munge.
@@ -582,6 +583,9 @@ func (w *world) dial(from commlib.Endpoint) (*commlib.Conn, error) {
 		return nil, err
 	}
 	w.Cleanup(func() { nc.Close() })
+	if w.encrypt != nil {
+		nc = w.encrypt(nc)
+	}
 	conn, _, err := commlib.Client(w.Context(), nc, &commlib.ConnectRequest{
 		Format: commlib.Binary, Type: commlib.ConnectMessages, From: from, To: commlib.Endpoint{Host: "localhost", Component: commlib.Execd, ID: 1},
 	}, commlib.Options{})

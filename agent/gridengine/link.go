@@ -17,6 +17,7 @@ import (
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/gridengine/commlib"
 	"github.com/execd-project/execd/agent/gridengine/message"
+	"github.com/execd-project/execd/agent/gridengine/pinned"
 	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/loadsensor"
@@ -44,6 +45,9 @@ type Options struct {
 	UserOf func(uid uint32) string
 	// MungeSocket is the socket of munged(8); empty for the default. Only security_mode munge uses it.
 	MungeSocket string
+	// KeyDirectory has the key of this daemon; empty for the directory that sge_execd uses. Only
+	// security_mode tls uses it.
+	KeyDirectory string
 	// Protocol is the protocol of sge_qmaster. If it is nil, the link finds it out.
 	Protocol *message.Protocol
 	// Release keeps the release that the link has recognised last, for the next start; nil for none.
@@ -91,6 +95,7 @@ type Link struct {
 	log      hclog.Logger
 	clock    clock.Clock
 	listener net.Listener
+	own      *pinned.Own  // certificate; nil unless the cell has security_mode tls
 	turns    atomic.Int64 // of session.loop, for tests
 	expected *message.Protocol
 }
@@ -114,6 +119,9 @@ func New(o Options) (*Link, error) {
 	}
 	if l.options.ClientPause == 0 {
 		l.options.ClientPause = 2 * time.Second
+	}
+	if err := l.certify(); err != nil {
+		return nil, err
 	}
 	l.expected = l.options.expected() // here: the cell may be on a file system that hangs later
 	var err error
@@ -207,6 +215,7 @@ func (l *Link) Run(ctx context.Context, c agent.Commands) error {
 	defer stop()
 	s.interval = s.loadInterval()
 	s.wait.Go(s.accept)
+	s.wait.Go(s.renew)
 	s.wait.Go(s.follow)
 	s.loop()
 	s.wait.Wait()
@@ -378,6 +387,9 @@ func (s *session) connect() (*commlib.Conn, string, error) {
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true}}
 	nc, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(master, fmt.Sprint(s.options.Cell.QmasterPort)))
 	if err != nil {
+		return nil, master, err
+	}
+	if nc, err = s.encrypt(nc, master); err != nil {
 		return nil, master, err
 	}
 	conn, _, err := commlib.Client(ctx, nc, &commlib.ConnectRequest{
@@ -624,7 +636,7 @@ func (s *session) surroundings() *surroundings {
 		host: s.options.Host, same: s.options.Cell.Names.Same, config: s.options.Cluster().Config(s.options.Host),
 		sgeRoot: s.options.Cell.Root, sgeCell: s.options.Cell.Name, binaryPath: s.options.BinaryPath, arch: job.Arch(runtime.GOARCH),
 		execd: s.options.Executable, shellOf: s.options.ShellOf, adminUser: s.options.adminUser(),
-		gpuComplex: s.options.GPUComplex,
+		gpuComplex: s.options.GPUComplex, security: s.options.Cell.Security,
 	}
 }
 

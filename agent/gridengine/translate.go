@@ -37,6 +37,7 @@ type surroundings struct {
 	shellOf func(user string) string
 	// gpuComplex is Options.GPUComplex.
 	gpuComplex string
+	security   Security
 }
 
 // idOf returns a job as package agent numbers it: the task of a job that is not an array job is 0.
@@ -237,6 +238,13 @@ func interactiveOf(r *submit.Request, j *message.Delivery, s *surroundings) erro
 	}
 	if !strings.EqualFold(method, builtin) {
 		return fmt.Errorf("%s of the configuration is %q, expected builtin: no other is supported", kind, method)
+	}
+	name, value, err := s.security.certificateVariable(j.Certificate)
+	if err != nil {
+		return err
+	}
+	if name != "" {
+		r.Env = append(r.Env, submit.Variable{Name: name, Value: value})
 	}
 	pty := j.PTY == 1 || login && j.PTY != 0
 	words := interactive.Command(s.execd, s.host, s.shellOf(j.Owner), pty, login)

@@ -483,7 +483,7 @@ func TestCell(t *testing.T) {
 		}
 	}
 	write("bootstrap", "security_mode csp\n")
-	if _, err := OpenCell(env(nil)); err == nil || !strings.Contains(err.Error(), `"csp", expected none or munge`) {
+	if _, err := OpenCell(env(nil)); err == nil || !strings.Contains(err.Error(), `"csp", expected none, munge, tls`) {
 		t.Errorf("with csp: %v", err)
 	}
 	if n, err := port(env(nil), "X", "sge_execd", "gridengine 1/udp sge_execd\nsge-exec 4711/tcp sge_execd # x\n", 1); n != 4711 || err != nil {

@@ -32,21 +32,20 @@ import (
 // stay. They must not be ended, so do not call endMarked then.
 //
 // endMarked returns the processes that exist after patience: the kernel does not end a process in an
-// uninterruptible sleep. The error says that processes could not be read until then, for example because
-// this process has too many open files: there may be more.
-func (j *Job) endMarked(patience time.Duration) ([]seen, error) {
+// uninterruptible sleep.
+func (j *Job) endMarked(patience time.Duration) []seen {
 	if j.Rebooted() {
-		return nil, nil // no process has survived that, and the IDs may have been reused
+		return nil // no process has survived that, and the IDs may have been reused
 	}
 	deadline := time.Now().Add(patience)
 	// An exiting process loses its environment before it disappears.
 	var killed []seen
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		left, err := j.marked()
+		left := j.marked()
 		killed = slices.DeleteFunc(append(killed, left...), seen.gone)
-		if len(killed) == 0 && err == nil || !time.Now().Before(deadline) {
+		if len(killed) == 0 || !time.Now().Before(deadline) {
 			slices.SortFunc(killed, func(a, b seen) int { return a.pid - b.pid })
-			return slices.CompactFunc(killed, func(a, b seen) bool { return a.pid == b.pid }), err
+			return slices.CompactFunc(killed, func(a, b seen) bool { return a.pid == b.pid })
 		}
 		for _, p := range left {
 			p.kill()
@@ -97,9 +96,6 @@ type seen struct {
 // gone reports whether the process has ended.
 func (p seen) gone() bool {
 	st := process.Read(p.pid)
-	if st.State == 0 {
-		return !unreadable(p.pid)
-	}
 	return st.Start != p.start || st.State == 'Z' || st.State == 'X'
 }
 
@@ -122,39 +118,25 @@ func (p seen) kill() {
 	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
-// unreadable reports whether a process whose file in /proc could not be read exists: it has not ended,
-// but this process lacks file descriptors or memory. Where /proc hides the processes of other users
-// (proc(5), hidepid), those do not count: this process could not end them either.
-func unreadable(pid int) bool { return unix.Kill(pid, 0) == nil }
-
-// marked returns the processes of the job. The error says that some processes could not be read.
-func (j *Job) marked() (list []seen, err error) {
+// marked returns the processes of the job.
+func (j *Job) marked() []seen {
 	pids, err := oslite.Numbers("/proc")
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	self := os.Getpid()
 	mark := []byte("SGE_JOB_SPOOL_DIR=" + j.Dir.Path())
 	all := map[int][]seen{} // by parent
 	found := map[int]bool{}
+	var list []seen
 	for _, pid := range pids {
 		st := process.Read(pid)
-		if pid == self || st.State == 'Z' {
-			continue
-		}
-		if st.State == 0 {
-			if unreadable(pid) {
-				err = fmt.Errorf("cannot read process %d", pid)
-			}
+		if pid == self || st.State == 0 || st.State == 'Z' {
 			continue
 		}
 		p := seen{pid, st.Parent, st.Start}
 		all[p.parent] = append(all[p.parent], p)
-		marked, cause := j.hasMark(pid, mark)
-		if cause != nil && unreadable(pid) {
-			err = fmt.Errorf("cannot read process %d: %w", pid, cause)
-		}
-		if marked {
+		if j.hasMark(pid, mark) {
 			found[pid] = true
 			list = append(list, p)
 		}
@@ -167,42 +149,37 @@ func (j *Job) marked() (list []seen, err error) {
 			}
 		}
 	}
-	return list, err
+	return list
 }
 
 // hasMark reports whether a process itself has a mark of the job.
-func (j *Job) hasMark(pid int, environment []byte) (bool, error) {
+func (j *Job) hasMark(pid int, environment []byte) bool {
 	path := "/proc/" + strconv.Itoa(pid)
 	status, err := oslite.Read(path + "/status")
 	if err != nil {
-		return false, err
+		return false
 	}
 	if gid := j.Description.AddGroupID; gid != 0 && slices.Contains(numbersOf(status, "Groups:"), gid) {
-		return true, nil
+		return true
 	}
 	// Any user can set any environment. It only counts for processes of users who run programs for
 	// the job.
 	ids := numbersOf(status, "Uid:")
 	if len(ids) == 0 || ids[0] != j.own.uid && !slices.Contains(j.own.users, ids[0]) {
-		return false, nil
+		return false
 	}
 	b, err := oslite.Read(path + "/environ")
-	if errors.Is(err, fs.ErrPermission) {
-		// A program that others may not trace (ssh-agent(1)): a daemon without root's rights recognises it
-		// by its ancestors only.
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false
 	}
 	for len(b) > 0 {
 		var v []byte
 		v, b, _ = bytes.Cut(b, []byte{0})
 		if bytes.Equal(v, environment) {
-			return true, nil
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
 // numbersOf returns the numbers after a key of /proc/PID/status.

@@ -43,11 +43,7 @@ func (j *Job) Remove(keep bool) error {
 	if err := j.removeTasks(keep); err != nil {
 		return err
 	}
-	err := j.checkSurvivors()
-	if err == nil {
-		err = j.removeGroup()
-	}
-	if err != nil {
+	if err := j.removeGroup(); err != nil {
 		if j.terminal {
 			err = errors.Join(err, j.Dir.Close())
 		}

@@ -41,7 +41,8 @@ const (
 	// with it instead of with Debian's Grid Engine.
 	OCSEnv = "EXECD_TEST_OCS"
 	// OCSSecurityEnv is the security_mode (bootstrap(5)) of these cells; none by default. The mode munge
-	// needs a munged(8) that listens on its default socket.
+	// needs a munged(8) that listens on its default socket, and the mode tls a directory /var/lib/ocs, over which
+	// each cell mounts its own.
 	OCSSecurityEnv = "EXECD_TEST_OCS_SECURITY"
 )
 

@@ -16,6 +16,8 @@ done
 mount --bind "$dir/root" /var/lib/gridengine
 mount --bind "$dir/spool" /var/spool/gridengine
 mount --bind "$dir/home" /home
+# The keys of daemons with security_mode tls.
+[ ! -d /var/lib/ocs ] || mount -t tmpfs -o mode=755 keys /var/lib/ocs
 # Last, because the cell's folder may lie below it.
 mount --bind "$dir/tmp" /tmp
 cd /

@@ -3,6 +3,7 @@ package interactive
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/agent/gridengine/pinned"
 )
 
 // Options are the settings of a run.
@@ -40,6 +42,10 @@ const (
 	portVariable    = "QRSH_PORT"
 	commandVariable = "QRSH_COMMAND"
 )
+
+// CertificateVariable is the environment variable with the certificate of the client (pinned.Word). It
+// exists if the client encrypts the connection.
+const CertificateVariable = "QRSH_CERTIFICATE"
 
 // separator is between the arguments of a command in commandVariable.
 const separator = "\xff"
@@ -71,6 +77,14 @@ func Run(o Options) (int, error) {
 	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return ExitStatus, fmt.Errorf("cannot connect with the client of this job: %w", err)
+	}
+	if word := lookup(o.Env, CertificateVariable); word != "" {
+		settings, err := pinned.ClientOfWord(word)
+		if err != nil {
+			nc.Close()
+			return ExitStatus, fmt.Errorf("cannot use the certificate of the client of this job: %s: %w", CertificateVariable, err)
+		}
+		nc = tls.Client(nc, settings)
 	}
 	return o.serve(ctx, nc, host)
 }
@@ -342,7 +356,7 @@ func (r *relay) command(direct bool) (*exec.Cmd, error) {
 		cmd = exec.Command(shell, "-c", strings.Join(words, " "))
 	}
 	for _, v := range r.Env {
-		if name, _, _ := strings.Cut(v, "="); name != portVariable && name != commandVariable {
+		if name, _, _ := strings.Cut(v, "="); name != portVariable && name != commandVariable && name != CertificateVariable {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}

@@ -1,11 +1,13 @@
 package interactive
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/gridengine/commlib"
+	"github.com/execd-project/execd/agent/gridengine/pinned"
 	"github.com/execd-project/execd/internal/testenv"
 )
 
@@ -95,6 +98,54 @@ func (c *client) rest(status int) string {
 		c.Errorf("exit status %d, want %d", got, status)
 	}
 	return out.String()
+}
+
+// TestEncrypted checks that the relay encrypts the connection with a client that has sent its certificate,
+// and that the command does not get the variable.
+func TestEncrypted(t *testing.T) {
+	own := &pinned.Own{Certificate: filepath.Join(t.TempDir(), "cert"), Key: filepath.Join(t.TempDir(), "key"), Host: "client", Lifetime: time.Hour, Now: time.Now}
+	if _, err := own.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(own.Certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	word, err := pinned.Word(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", own.Server())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := &client{T: t, over: make(chan int, 1)}
+	go func() {
+		status, err := Run(Options{Host: "node", Shell: "/bin/sh", Env: []string{
+			"PATH=" + os.Getenv("PATH"), portVariable + "=" + l.Addr().String(), commandVariable + "=echo ${" + CertificateVariable + "-none}", CertificateVariable + "=" + word,
+		}})
+		if err != nil {
+			t.Error(err)
+		}
+		c.over <- status
+	}()
+	nc, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.conn, err = commlib.Server(nc, commlib.Options{}, func(*commlib.ConnectRequest) commlib.ConnectResponse {
+		return commlib.ConnectResponse{Condition: commlib.Connected}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if k, _ := c.next(); k != register {
+		t.Fatalf("the first message is %v", k)
+	}
+	c.say(settings, "noshell = 0\x00")
+	if out := c.rest(0); out != "none\n" {
+		t.Errorf("the command wrote %q", out)
+	}
 }
 
 // TestSlowClient checks that a client gets all output even if it reads nothing for a while after

@@ -51,7 +51,8 @@ type Delivery struct {
 	Host        string     `cull:"host"`         // of the submission
 	PathAliases []Alias    `cull:"path_aliases"`
 	Reservation uint32     `cull:"ar"`
-	PTY         uint32     `cull:"pty"` // 0 no, 1 yes, 2 unset
+	Certificate string     `cull:"cred"` // of the client of an interactive job, in PEM; security_mode tls
+	PTY         uint32     `cull:"pty"`  // 0 no, 1 yes, 2 unset
 	Binding     []Binding  `cull:"binding"`
 	// SchedulerBinds says that the scheduler chooses the processors of jobs: see GrantedResource.Binding.
 	SchedulerBinds bool

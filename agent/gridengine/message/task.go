@@ -14,6 +14,7 @@ type TaskRequest struct {
 	PathAliases []Alias     `cull:"path_aliases"`
 	Environment []Variable  `cull:"environment"`
 	Submitted   cull.Micros `cull:"submission_time"` // since 1970
+	Certificate string      `cull:"cred"`            // of the client, in PEM; security_mode tls
 }
 
 // EncodeTaskRequest packs a request for a task.

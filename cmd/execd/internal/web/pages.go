@@ -46,7 +46,7 @@ func (s *source) overview(ctx context.Context) (*overview, error) {
 		}
 		row := host{Host: h}
 		for _, r := range h.Resources {
-			if r.Name == gpuMap {
+			if r.Name == "gpu" {
 				row.GPUs = strings.TrimSuffix(strings.TrimRight(r.Value, "0"), ".")
 				row.GPUs = cmp.Or(row.GPUs, "0")
 			}
@@ -97,9 +97,6 @@ type tab struct {
 	Name, Link string
 	Here       bool
 }
-
-// gpuMap is the complex attribute of the GPUs of a host.
-const gpuMap = "gpu"
 
 // pageSize is the number of jobs per page.
 const pageSize = 100
@@ -200,9 +197,8 @@ func (s *source) host(ctx context.Context, name string, now time.Time) (*hostPag
 
 // shares is the data of the share tree.
 type shares struct {
-	None     string // why there is no tree
-	Nodes    []node
-	Pictures []picture
+	None  string // why there is no tree
+	Nodes []node
 }
 
 // node is a node of the share tree.
@@ -231,7 +227,6 @@ func (s *source) shares(ctx context.Context) (*shares, error) {
 		}
 		p.Nodes = append(p.Nodes, n)
 	}
-	p.Pictures = pictures(p.Nodes)
 	return p, nil
 }
 
