@@ -4,21 +4,27 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/cmd/execd/internal/agentclient"
 	"github.com/execd-project/execd/cmd/execd/internal/completion"
 	"github.com/execd-project/execd/cmd/execd/internal/ps"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/cmd/execd/internal/records"
 	"github.com/execd-project/execd/cmd/execd/internal/report"
 	"github.com/execd-project/execd/cmd/execd/internal/top"
+	"github.com/execd-project/execd/internal/host/program"
 	"github.com/execd-project/execd/internal/options"
+	"github.com/execd-project/execd/qstat"
 )
 
 // completionPatience is the longest time that a shell waits for the daemon after a press of the
@@ -32,6 +38,13 @@ func printCompletion(args []string) (int, error) {
 	}
 	return 0, nil
 }
+
+var (
+	// shortName finds the short name of an option in its description: "(short: -u)", "; also -f".
+	shortName = regexp.MustCompile(`(?:short:|also) (-[a-z])\b`)
+	// classicOption matches a line such as " [-j [job_id|job_name|pattern]]    list jobs".
+	classicOption = regexp.MustCompile(`(?m)^ \[+(-\w+)\]?(?: \[?([^\]\n ]+)[^ \n]*)? +(\S.*)$`)
+)
 
 // completions returns the table of commands as package completion has it.
 func completions() *completion.Table {
@@ -48,8 +61,13 @@ func completions() *completion.Table {
 			c.Summary = "Grid Engine's " + r.name
 		} else {
 			for _, o := range options.Read(help) {
-				c.Options = append(c.Options, completion.Option{Name: "--" + o.Name, Value: o.Value, Text: o.Text})
+				option := completion.Option{Name: "--" + o.Name, Value: o.Value, Text: o.Text}
+				if m := shortName.FindStringSubmatch(o.Text); m != nil {
+					option.Short = m[1]
+				}
+				c.Options = append(c.Options, option)
 			}
+			c.NoOperands = strings.HasPrefix(help, "Usage: execd "+r.name+" [options]\n")
 		}
 		originals := command.Options(r.name)
 		if r.name == "run" {
@@ -60,7 +78,7 @@ func completions() *completion.Table {
 		}
 		switch r.name {
 		case "qacct":
-			for _, m := range regexp.MustCompile(`(?m)^ \[+(-\w+)\]?(?: \[?([^\]]*).*?)?\]+ +(\S.*)$`).FindAllStringSubmatch(help, -1) {
+			for _, m := range classicOption.FindAllStringSubmatch(help, -1) {
 				c.Options = append(c.Options, completion.Option{Name: m[1], Value: m[2], Text: m[3]})
 			}
 		case "help":
@@ -78,11 +96,13 @@ func completions() *completion.Table {
 	return t
 }
 
-// questions are the commands that print the names of a kind.
+// questions are the commands that print the names of a kind, each at the begin of a line.
 var questions = map[completion.Kind][]string{
 	completion.Queues: {"qconf", "-sql"}, completion.PEs: {"qconf", "-spl"}, completion.Hosts: {"qconf", "-sel"},
 	completion.HostGroups: {"qconf", "-shgrpl"}, completion.Resources: {"qconf", "-sc"}, completion.Projects: {"qconf", "-sprjl"},
-	completion.Checkpoints: {"qconf", "-sckptl"}, completion.Calendars: {"qconf", "-scall"}, completion.Jobs: {"qstat"},
+	completion.Checkpoints: {"qconf", "-sckptl"}, completion.Calendars: {"qconf", "-scall"},
+	completion.AccessLists: {"qconf", "-sul"}, completion.QuotaSets: {"qconf", "-srqsl"}, completion.Reservations: {"qrstat"},
+	completion.Users: {"qconf", "-suserl"},
 }
 
 // askInTime asks the daemon of this host for values. It returns none if the daemon has not answered
@@ -92,9 +112,16 @@ func askInTime(most time.Duration, kind completion.Kind) []completion.Candidate 
 	defer cancel()
 	answer := make(chan []completion.Candidate, 1)
 	go func() {
-		if kind == completion.HostJobs {
+		switch kind {
+		case completion.HostJobs:
 			answer <- hostJobs(ctx)
-		} else {
+		case completion.Jobs:
+			answer <- jobs(ctx)
+		case completion.FinishedJobs:
+			answer <- finishedJobs(ctx)
+		case completion.Users:
+			answer <- users(ctx)
+		default:
 			answer <- ask(ctx, kind)
 		}
 	}()
@@ -106,7 +133,7 @@ func askInTime(most time.Duration, kind completion.Kind) []completion.Candidate 
 	}
 }
 
-// ask runs a command of Grid Engine and returns the values that it prints.
+// ask runs a command of Grid Engine and returns the first word of each line that it prints.
 func ask(ctx context.Context, kind completion.Kind) (all []completion.Candidate) {
 	q := questions[kind]
 	var out bytes.Buffer
@@ -119,14 +146,89 @@ func ask(ctx context.Context, kind completion.Kind) (all []completion.Candidate)
 		if len(words) == 0 || strings.HasPrefix(line, "#") {
 			continue
 		}
-		found := completion.Candidate{Word: words[0]}
-		if kind == completion.Jobs {
-			if _, err := strconv.Atoi(words[0]); err != nil || len(words) < 5 {
-				continue // of the head of the table
-			}
-			found.Text = words[2] + " of " + words[3] + ", " + words[4]
+		if _, err := strconv.Atoi(words[0]); err != nil && kind == completion.Reservations {
+			continue // the head of the table
 		}
-		all = append(all, found)
+		all = append(all, completion.Candidate{Word: words[0]})
+	}
+	return all
+}
+
+// listed asks the daemon for jobs with the options of qstat.
+func listed(ctx context.Context, options ...string) []qstat.Job {
+	session, err := qclient.Dial(ctx, "execd", io.Discard)
+	if err != nil {
+		return nil
+	}
+	defer session.Close()
+	d, err := session.View(ctx, "qstat", options...)
+	if err != nil {
+		return nil
+	}
+	return d.Jobs
+}
+
+// jobs returns the jobs that qstat lists to the caller.
+func jobs(ctx context.Context) (all []completion.Candidate) {
+	for _, j := range listed(ctx) {
+		text := j.Name + " of " + j.Owner
+		if len(j.Tasks) > 0 {
+			text += ", " + j.Tasks[0].State
+		}
+		all = append(all, completion.Candidate{Word: strconv.Itoa(j.ID), Text: text})
+	}
+	return all
+}
+
+// users returns the users in the configuration and the owners of jobs, sorted.
+func users(ctx context.Context) (all []completion.Candidate) {
+	names := map[string]bool{}
+	for _, c := range ask(ctx, completion.Users) {
+		names[c.Word] = true
+	}
+	for _, j := range listed(ctx, "-u", "*") {
+		names[j.Owner] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, completion.Candidate{Word: name})
+	}
+	return all
+}
+
+const (
+	// recentRecords is how much of the end of the accounting file is read for finished jobs, in bytes.
+	recentRecords = 256 << 10
+	// mostFinished is the maximum number of finished jobs.
+	mostFinished = 100
+)
+
+// finishedJobs returns the caller's jobs that finished last, and for root those of all users, the newest
+// first.
+func finishedJobs(ctx context.Context) (all []completion.Candidate) {
+	name, _ := qclient.AccountingFile(ctx)
+	file, err := records.OpenEnd(name, recentRecords)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	me := program.Own()
+	last := map[int]completion.Candidate{}
+	var order []int
+	err = records.Each(ctx, file, 0, func(r *accounting.Record) error {
+		if me.UID == 0 || r.Owner == me.Name {
+			last[r.Job] = completion.Candidate{Word: strconv.Itoa(r.Job), Text: r.JobName + " of " + r.Owner}
+			order = append(order, r.Job)
+		}
+		return nil
+	}, func(int, error) {})
+	if err != nil {
+		return nil
+	}
+	for _, job := range slices.Backward(order) {
+		if c, more := last[job]; more && len(all) < mostFinished {
+			all = append(all, c)
+			delete(last, job)
+		}
 	}
 	return all
 }

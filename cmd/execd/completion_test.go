@@ -39,6 +39,12 @@ var completed = map[string]string{
 	"execd completion f":         "fish",
 	"execd config ch":            "check",
 	"execd jobs --state running": "running",
+	"execd report --by pro":      "project",
+	"execd top --sort mem":       "memory",
+	"execd tail --foll":          "--follow",
+	"execd seff --js":            "--json",
+	"execd web --li":             "--link",
+	"qacct -slo":                 "-slots",
 }
 
 func TestCompletionInBash(t *testing.T) {

@@ -30,7 +30,12 @@ const (
 	Checkpoints
 	Calendars
 	Jobs
-	HostJobs // jobs of the agent of this host
+	FinishedJobs // the most recent ones in the accounting file
+	HostJobs     // jobs of the agent of this host
+	Users        // the daemon's users, and the owners of jobs
+	AccessLists
+	QuotaSets
+	Reservations
 )
 
 // Candidate is a word that completes the command line.
@@ -45,11 +50,13 @@ type Command struct {
 	GridEngine    bool // the command is also called by its own name
 	Options       []Option
 	Words         []string // words that may follow the name, such as sub-commands
+	NoOperands    bool     // nothing but options may follow the name
 }
 
 // Option is an option of a command.
 type Option struct {
 	Name  string // with its dashes
+	Short string // a second name, which is not a candidate itself; may be empty
 	Value string // as the help text names it; empty for a switch
 	Text  string
 }
@@ -107,10 +114,29 @@ func (t *Table) Complete(words []string) (candidates []Candidate, files bool) {
 		return matching(candidates, "", typed), false
 	}
 	if kind := operands[c.Name]; kind != None {
-		return matching(t.Ask(kind), "", typed), false
+		return t.asked(kind, "", typed), false
 	}
-	return nil, true
+	return nil, !c.NoOperands
 }
+
+// asked returns the candidates that the daemon knows.
+func (t *Table) asked(kind Kind, head, typed string) []Candidate {
+	var all []Candidate
+	if queue, _, ok := strings.Cut(typed[len(head):], "@"); kind == Queues && ok {
+		for _, host := range t.Ask(Hosts) { // a queue instance
+			host.Word = queue + "@" + host.Word
+			all = append(all, host)
+		}
+	} else {
+		all = t.Ask(kind)
+	}
+	all = slices.DeleteFunc(all, func(c Candidate) bool { return !harmless.MatchString(c.Word) })
+	return matching(all, head, typed)
+}
+
+// harmless matches the names that have no meaning for a shell. bash puts candidates into the command
+// line as they are.
+var harmless = regexp.MustCompile(`^[\pL\pN_.:@%+,/-]+$`)
 
 // command returns the command of a command line and the words after it; nil, and all words, if it is
 // still typed or unknown.
@@ -139,7 +165,7 @@ func (t *Table) commands() (all []Candidate) {
 }
 
 func (c *Command) option(name string) *Option {
-	if i := slices.IndexFunc(c.Options, func(o Option) bool { return o.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(c.Options, func(o Option) bool { return o.Name == name || o.Short == name && name != "" }); i >= 0 {
 		return &c.Options[i]
 	}
 	return nil
@@ -147,7 +173,8 @@ func (c *Command) option(name string) *Option {
 
 // operands are the commands whose operands are not files.
 var operands = map[string]Kind{
-	"qdel": Jobs, "qalter": Jobs, "qhold": Jobs, "qrls": Jobs, "qresub": Jobs, "wait": Jobs, "tail": Jobs, "attach": HostJobs,
+	"qdel": Jobs, "qalter": Jobs, "qhold": Jobs, "qrls": Jobs, "qresub": Jobs, "wait": Jobs, "tail": Jobs, "seff": FinishedJobs, "attach": HostJobs,
+	"qrdel": Reservations,
 }
 
 // kinds are the kinds of values by what the help text calls them; the first that matches counts.
@@ -155,7 +182,10 @@ var kinds = []struct {
 	value *regexp.Regexp
 	kind  Kind
 }{
+	{regexp.MustCompile(`^userset|^listname`), AccessLists},
+	{regexp.MustCompile(`^(user|USER|\[user|owner)`), Users},
 	{regexp.MustCompile(`job_(identifier_|wc_queue_)?list|^job,`), Jobs},
+	{regexp.MustCompile(`^job_id\|`), FinishedJobs}, // qacct
 	{regexp.MustCompile(`queue`), Queues},
 	{regexp.MustCompile(`^\[?(wc_)?pe_`), PEs},
 	{regexp.MustCompile(`hostgroup_name`), HostGroups},
@@ -164,11 +194,13 @@ var kinds = []struct {
 	{regexp.MustCompile(`project`), Projects},
 	{regexp.MustCompile(`ckpt`), Checkpoints},
 	{regexp.MustCompile(`calendar`), Calendars},
+	{regexp.MustCompile(`^\[?rqs_`), QuotaSets},
+	{regexp.MustCompile(`^ar_`), Reservations},
 }
 
 var (
 	fileValue = regexp.MustCompile(`^(DIR|FILE|PATH|PROGRAM)$|file|fname|path|directory|jsv_url|\[host\]`)
-	choices   = regexp.MustCompile(`^\{?([a-zA-Z\[\]]+\|)+[a-zA-Z\[\]]+\}?$`)
+	choices   = regexp.MustCompile(`^\{?([a-zA-Z\[\]]+\|)+[a-zA-Z\[\]]+(\}|\.\.\.)?$`)
 	rest      = regexp.MustCompile(`\[[a-z]+\]`)
 )
 
@@ -179,7 +211,7 @@ func (t *Table) value(c *Command, o *Option, typed string) ([]Candidate, bool) {
 	var all []Candidate
 	words := t.Values[o.Value]
 	if choices.MatchString(o.Value) {
-		for word := range strings.SplitSeq(strings.Trim(rest.ReplaceAllString(o.Value, ""), "{}"), "|") {
+		for word := range strings.SplitSeq(strings.Trim(rest.ReplaceAllString(o.Value, ""), "{}."), "|") {
 			if len(word) < 3 { // and no placeholder, such as interval
 				words = append(words, word)
 			}
@@ -195,12 +227,12 @@ func (t *Table) value(c *Command, o *Option, typed string) ([]Candidate, bool) {
 		return nil, true
 	}
 	value := o.Value
-	if c.GridEngine && value == "name" {
-		value = strings.TrimPrefix(o.Name, "-") // -ckpt name
+	if c.GridEngine && value == "name" || value == "NAME" {
+		value = strings.TrimLeft(o.Name, "-") // -ckpt name, --queue NAME
 	}
 	for _, k := range kinds {
 		if k.value.MatchString(value) {
-			return matching(t.Ask(k.kind), head, typed), false
+			return t.asked(k.kind, head, typed), false
 		}
 	}
 	return nil, false

@@ -58,6 +58,9 @@ const recent = 8 << 20
 // OpenRecent opens an accounting file as Open does, and skips to the first line in its last 8 MiB.
 func OpenRecent(name string) (*File, error) { return openEnd(ordinary, name, recent) }
 
+// OpenEnd opens an accounting file as Open does, and skips to the first line in its last bytes.
+func OpenEnd(name string, most int64) (*File, error) { return openEnd(ordinary, name, most) }
+
 // OpenWith opens an accounting file as Open does, or as OpenRecent does if onlyRecent is true. It opens files
 // with a function, such as one that has the rights of a user.
 func OpenWith(by func(name string) (*os.File, error), name string, onlyRecent bool) (*File, error) {
