@@ -29,17 +29,22 @@ func openBooks(path string) (*books, error) {
 // account writes the records of a job that has ended. again says that it may have been
 // done before: by an agent that was killed.
 func (b *books) account(r *agent.Record, d *job.Description, o *job.Outcome, again bool) error {
-	slots := 0
-	for _, g := range r.Grants {
-		slots += g.Slots
-	}
-	record := accounting.FromOutcome(d, o, accounting.Facts{
-		Group: r.Group, Department: r.Department, Category: r.Category, PE: r.PE, Slots: slots, Reservation: r.Reservation,
-	})
+	record := recordOf(r, d, o)
 	return errors.Join(
 		addOnce(b.classic, accounting.AppendClassic(nil, record), again),
 		addOnce(b.json, accounting.AppendJSON(nil, record), again),
 	)
+}
+
+// recordOf returns the accounting record of a job that has ended.
+func recordOf(r *agent.Record, d *job.Description, o *job.Outcome) *accounting.Record {
+	slots := 0
+	for _, g := range r.Grants {
+		slots += g.Slots
+	}
+	return accounting.FromOutcome(d, o, accounting.Facts{
+		Group: r.Group, Department: r.Department, Category: r.Category, PE: r.PE, Slots: slots, Reservation: r.Reservation,
+	})
 }
 
 func addOnce(l *ledger, line []byte, again bool) error {

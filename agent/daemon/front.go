@@ -2,13 +2,11 @@ package daemon
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -92,11 +90,12 @@ func (c *Command) becomeLauncher(s *settings) error {
 			argv = append(argv, "--set", name+" "+value)
 		}
 	}
-	site, err := siteOptions(cluster, s.host)
+	// Not as arguments: a site may have thousands of queues.
+	site, err := launcher.PutObjects(objects(cluster, s.host))
 	if err != nil {
 		return err
 	}
-	argv = append(append(argv, site...), s.gpuOptions(cluster)...)
+	argv = append(append(argv, "--objects", strconv.Itoa(site)), s.gpuOptions(cluster)...)
 	if s.only != "" {
 		argv = append(argv, "--apart")
 	}
@@ -108,87 +107,66 @@ func (c *Command) becomeLauncher(s *settings) error {
 // rootConfiguration returns the configuration of this host as root has written it: the launcher ignores
 // changes that the front makes with qconf.
 func (s *settings) rootConfiguration() (*qconf.Cluster, error) {
-	base, err := qconf.BuiltinOn(s.host, runtime.NumCPU())
-	if err != nil || s.conf == "" {
-		return base, err
+	c := &configuration{host: s.host, root: true}
+	if err := c.buildIn(); err != nil {
+		return nil, err
 	}
-	cluster, _, err := readDirectory(s.conf, base)
+	if s.conf == "" {
+		return c.builtin, nil
+	}
+	cluster, _, err := readDirectory(s.conf, c.base)
 	return cluster, err
 }
 
-// siteOptions tell the launcher which programs of the site jobs may run, and where their TMPDIRs may be.
-func siteOptions(c *qconf.Cluster, host string) (argv []string, err error) {
-	values := map[string][]string{}
-	add := func(option string, list ...string) {
+// objects returns the objects of root's configuration for the launcher.
+func objects(c *qconf.Cluster, host string) *launcher.Objects {
+	o := &launcher.Objects{Things: map[string][]string{}}
+	add := func(to *[]string, list ...string) {
 		for _, v := range list {
-			if v != "" && !slices.Contains(values[option], v) {
-				values[option] = append(values[option], v)
-				argv = append(argv, option, v)
+			if v != "" && !slices.Contains(*to, v) {
+				*to = append(*to, v)
 			}
 		}
 	}
-	const command, shell, tmpdir = "--command", "--shell", "--tmpdir"
-	others := false // there are procedures of other users than the owner of a job
-	var queues []launcher.Queue
-	var pes []launcher.PE
-	var ckpts []launcher.Ckpt
-	procedures := func(list ...string) {
-		add(command, list...)
-		for _, c := range list {
-			user, _ := job.Procedure(c)
-			others = others || user != ""
-		}
-	}
 	config := c.Config(host)
-	procedures(config.Prolog, config.Epilog)
+	add(&o.Commands, config.Prolog, config.Epilog)
+	o.Default = launcher.Queue{Prolog: config.Prolog, Epilog: config.Epilog, Limits: job.Unlimited()}
 	for _, name := range c.QueueNames() {
 		q, err := c.Instance(name, host)
 		if err != nil {
 			continue // it is not on this host
 		}
-		procedures(q.Prolog, q.Epilog)
-		queues = append(queues, launcher.Queue{Name: name, Prolog: config.PrologFor(q), Epilog: config.EpilogFor(q), Limits: q.Limits})
-		add(command, q.StarterMethod, q.SuspendMethod, q.ResumeMethod, q.TerminateMethod)
-		add(shell, q.Shell)
-		add(tmpdir, q.Tmpdir)
+		o.Queues = append(o.Queues, launcher.Queue{
+			Name: name, Prolog: config.PrologFor(q), Epilog: config.EpilogFor(q), StarterMethod: q.StarterMethod, Limits: q.Limits,
+		})
+		add(&o.Commands, q.Prolog, q.Epilog, q.StarterMethod, q.SuspendMethod, q.ResumeMethod, q.TerminateMethod)
+		add(&o.Shells, q.Shell)
+		add(&o.Tmpdirs, q.Tmpdir)
 	}
 	for _, name := range c.PENames() {
 		if pe, err := c.PE(name); err == nil {
-			procedures(pe.Start, pe.Stop)
-			pes = append(pes, launcher.PE{Name: name, Start: pe.Start, Stop: pe.Stop})
+			add(&o.Commands, pe.Start, pe.Stop)
+			o.PEs = append(o.PEs, launcher.PE{Name: name, Start: pe.Start, Stop: pe.Stop})
 		}
 	}
 	for _, name := range c.CheckpointNames() {
 		if k, err := c.Checkpoint(name); err == nil {
-			add(command, k.Command, k.MigrationCommand, k.RestartCommand, k.CleanCommand)
-			ckpts = append(ckpts, launcher.Ckpt{Name: name, Dir: k.Dir})
+			add(&o.Commands, k.Command, k.MigrationCommand, k.RestartCommand, k.CleanCommand)
+			o.Ckpts = append(o.Ckpts, launcher.Ckpt{Name: name, Dir: k.Dir})
 		}
 	}
-	if !others {
-		return argv, nil
+	h, err := c.Host(host)
+	if err != nil {
+		return o
 	}
-	for _, q := range queues {
-		text, err := json.Marshal(q)
-		if err != nil {
-			return nil, err
+	for _, v := range c.Complexes().Canonical(h.ComplexValues) {
+		if x, ok := c.Complexes().Find(v.Name); ok && x.Type == qconf.ComplexRSMap {
+			if m, err := qconf.ParseResourceMap(v.Value); err == nil {
+				o.Things[v.Name] = m.IDs
+			}
 		}
-		argv = append(argv, "--queue", string(text))
 	}
-	for _, pe := range pes {
-		text, err := json.Marshal(pe)
-		if err != nil {
-			return nil, err
-		}
-		argv = append(argv, "--pe", string(text))
-	}
-	for _, k := range ckpts {
-		text, err := json.Marshal(k)
-		if err != nil {
-			return nil, err
-		}
-		argv = append(argv, "--ckpt", string(text))
-	}
-	return argv, nil
+	return o
 }
 
 // gpuOptions tell the launcher where GPUs are, unless the site manages them itself: see agent.Agent.

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/metrics"
 	"github.com/execd-project/execd/internal/host/mail"
+	"github.com/execd-project/execd/internal/usagetext"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/loadsensor/external"
@@ -99,9 +101,14 @@ func (o *observer) Suspended(d *job.Description, began time.Time, resumed bool) 
 	o.post(d.Owner, m, wanted)
 }
 
-func (o *observer) Ended(_ *agent.Record, d *job.Description, outcome *job.Outcome) {
+func (o *observer) Ended(r *agent.Record, d *job.Description, outcome *job.Outcome) {
 	o.metrics.Ended(outcome.Failed, 1)
 	m, wanted := mail.AtEnd(d, outcome, true)
+	if wanted && outcome.Ran {
+		var used accounting.Efficiency
+		used.Add(recordOf(r, d, outcome))
+		m = mail.WithUsage(m, usagetext.Line(&used))
+	}
 	if wanted && outcome.Failed != job.FailedNone && o.daemon.master != nil {
 		if who := o.daemon.master.DeletedBy(d.ID); who != "" {
 			m = mail.WithDeleter(m, d, who)

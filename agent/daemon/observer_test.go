@@ -130,7 +130,7 @@ func TestMailToOwners(t *testing.T) {
 		f.o.Began(nil, d, at)
 		f.o.Suspended(d, at, false)
 		f.o.Suspended(d, at, true)
-		f.o.Ended(nil, d, &job.Outcome{ID: d.ID, Ran: true})
+		f.o.Ended(&agent.Record{}, d, &job.Outcome{ID: d.ID, Ran: true})
 		mails := f.mails()
 		if len(mails) != len(want) {
 			t.Errorf("options %v: %q, expected %q", options, mails, want)
@@ -140,6 +140,28 @@ func TestMailToOwners(t *testing.T) {
 			if !strings.HasPrefix(mails[i], as+"\n<-s><Job 10 (letter) "+word+"><alice@site>\n") {
 				t.Errorf("options %v: %q, expected %q, sent as %s", options, mails[i], word, as)
 			}
+		}
+	}
+}
+
+// TestMailNamesUsage checks the last line of the mail about the end of a job that ran, and that a job that
+// did not run has none.
+func TestMailNamesUsage(t *testing.T) {
+	owner, _ := owners(t)
+	f := newOffice(t, "")
+	d := letter(owner, job.MailAtEnd)
+	start := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	r := &agent.Record{Category: "-l h_vmem=4G", Grants: []agent.Grant{{Slots: 2}}}
+	f.o.Ended(r, d, &job.Outcome{ID: d.ID, Ran: true, Start: start, End: start.Add(time.Hour), Usage: job.Usage{Wallclock: 3600, CPU: 5400, MaxVmem: 1 << 30}})
+	f.o.Ended(r, d, &job.Outcome{ID: d.ID, Failed: job.FailedProlog, Class: job.ClassJob})
+	mails := f.mails()
+	if len(mails) != 3 { // one of them to the administrator
+		t.Fatalf("%q", mails)
+	}
+	const want = " Exit Status      = 0\nUsed: 1:30:00 of CPU time, 75 % of 2 slots, and 1.0G of memory, 12 % of the request (h_vmem=4G); next time request -l h_vmem=640M\n"
+	for _, m := range mails {
+		if complete := strings.Contains(m, " Complete>"); complete != strings.HasSuffix(m, want) || complete != strings.Contains(m, "Used: ") {
+			t.Errorf("%s", m)
 		}
 	}
 }
@@ -171,7 +193,7 @@ func TestMailToAdministrators(t *testing.T) {
 	defer pipe.Close()
 	for _, failed := range []job.Failed{job.FailedNone, job.FailedAfterJob, job.FailedProlog} {
 		row := job.FailureOf(failed)
-		f.o.Ended(nil, d, &job.Outcome{ID: d.ID, Failed: failed, Class: row.Class, Effect: row.Effect})
+		f.o.Ended(&agent.Record{}, d, &job.Outcome{ID: d.ID, Failed: failed, Class: row.Class, Effect: row.Effect})
 	}
 	mails := f.mails()
 	if len(mails) != 1 {

@@ -58,6 +58,8 @@ func optionsFor(point string) (options, command string) {
 		return "error", "echo run >> $RUNS; exit 3"
 	case "shepherd-request":
 		return "asked", "echo run >> $RUNS; exec sleep 1000"
+	case "launch-scratch", "launch-mounted":
+		return "tmpfs", "echo run >> $RUNS; exit 3"
 	case "shepherd-before-checkpointed", "shepherd-checkpointed":
 		return "migrates", "echo run >> $RUNS; exec sleep 1000"
 	}
@@ -72,7 +74,9 @@ func TestAgentKilledAtEachStep(t *testing.T) {
 	for _, name := range []string{jobdir.FileStart, jobdir.FileEnvironment, jobdir.FileArguments, jobdir.FilePEHosts, jobdir.FileConfig} {
 		points = append(points, "jobdir-"+name)
 	}
-	points = slices.DeleteFunc(points, func(p string) bool { return p == "jobdir-number" }) // not from us
+	points = slices.DeleteFunc(points, func(p string) bool {
+		return p == "jobdir-number" || slices.Contains(quotaPoints, p) // not reached
+	})
 	t.Attr("failpoints", fmt.Sprint(len(points)))
 	if len(points) < 25 {
 		t.Errorf("there are %q only", points)
@@ -84,29 +88,52 @@ func TestAgentKilledAtEachStep(t *testing.T) {
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
 			options, command := optionsFor(point)
-			says, killed := p.runAgent(t, programs+"/agent", programs+"/"+ShepherdName, "whole", p.runs(command),
-				agentEnv+"_OPTIONS="+options, "EXECD_FAILPOINT="+point)
-			if !killed {
-				t.Fatal("the failpoint was not met")
+			if options == "tmpfs" {
+				testenv.Require(t, testenv.Root)
 			}
-			outcome, ran := p.goOn(t), p.hasRun()
-			if outcome == nil {
-				outcome = says.Outcome
-			}
-			switch {
-			case outcome != nil:
-				if ran != 1 || outcome.ExitStatus != 3 || outcome.Failed != 0 {
-					t.Errorf("it has run %d times, with the outcome %+v", ran, outcome)
-				}
-			case says.Accepted:
-				t.Error("a job that was accepted is lost")
-			case ran > 0:
-				t.Error("it has run, and nobody knows")
-			}
-			p.nothingBehind(t)
+			newPlace(t).agentKilledAt(t, point, programs+"/agent", programs+"/"+ShepherdName, options, command)
 		})
+	}
+}
+
+// agentKilledAt kills an agent at a failpoint, and starts another one behind it.
+func (p *place) agentKilledAt(t *testing.T, point, agent, shepherd, options, command string) {
+	t.Helper()
+	says, killed := p.runAgent(t, agent, shepherd, "whole", p.runs(command), agentEnv+"_OPTIONS="+options, "EXECD_FAILPOINT="+point)
+	if !killed {
+		t.Fatal("the failpoint was not met")
+	}
+	outcome, ran := p.goOn(t), p.hasRun()
+	if outcome == nil {
+		outcome = says.Outcome
+	}
+	switch {
+	case outcome != nil:
+		if ran != 1 || outcome.ExitStatus != 3 || outcome.Failed != 0 {
+			t.Errorf("it has run %d times, with the outcome %+v", ran, outcome)
+		}
+	case says.Accepted:
+		t.Error("a job that was accepted is lost")
+	case ran > 0:
+		t.Error("it has run, and nobody knows")
+	}
+	p.nothingBehind(t)
+	p.noMounts(t)
+}
+
+// quotaPoints are the failpoints of jobs with a project quota, which only guests have.
+var quotaPoints = []string{"launch-project", "launch-quota"}
+
+// TestScratchQuotaKilled: an agent that is killed while it makes a project quota leaves no directory and no
+// limit. In the guests of make soak this program is built with failpoints.
+func TestScratchQuotaKilled(t *testing.T) {
+	for _, point := range quotaPoints {
+		p := newPlace(t)
+		p.withQuota(t, "ext4")
+		testenv.Soak(t)
+		p.agentKilledAt(t, point, "/proc/self/exe", realSupervisor(t), "quota", "echo run >> $RUNS; exit 3")
+		p.noLimits(t)
 	}
 }
 

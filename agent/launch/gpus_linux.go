@@ -65,7 +65,7 @@ func (p *Plan) chooseGPUs(spool *jobdir.Spool, near topology.CPUSet) error {
 	}
 	slices.Sort(ids)
 	p.SetGPUs(p.choice.inventory, ids)
-	sayTrusted(p.Description, thingPrefix+p.choice.complex+"="+strings.Join(ids, " "))
+	sayTrusted(p.Description, ThingPrefix+p.choice.complex+"="+strings.Join(ids, " "))
 	return nil
 }
 

@@ -95,6 +95,7 @@ type Job struct {
 
 	group     *group.Paths // of the control group; nil without. It is not changed
 	groupGone bool         // it was removed
+	unswept   error        // why processes that a killed supervisor has left could not be looked for
 	groups    *Groups
 	spool     *jobdir.Spool
 	tmpdir    jobdir.Tmpdir

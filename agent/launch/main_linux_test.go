@@ -349,6 +349,10 @@ func (p *place) agentsOrder(o *Assignment, options string) error {
 	switch options {
 	case "error":
 		o.Queue.Epilog = "/bin/false"
+	case "tmpfs", "quota":
+		o.Privileged, o.Config.MinUID, o.Config.MinGID = true, 1, 1
+		o.Config.ExecdParams.ScratchLimit, o.Complexes = qconf.ScratchLimit(options), nil
+		o.Request.Resources = append(o.Request.Resources, submit.ResourceRequest{Name: qconf.ScratchName, Value: "8M"})
 	case "migrates":
 		o.Ckpt = &qconf.Checkpoint{Name: "c", Interface: "userdefined", When: "sx"}
 	}

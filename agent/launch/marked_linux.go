@@ -32,20 +32,21 @@ import (
 // stay. They must not be ended, so do not call endMarked then.
 //
 // endMarked returns the processes that exist after patience: the kernel does not end a process in an
-// uninterruptible sleep.
-func (j *Job) endMarked(patience time.Duration) []seen {
+// uninterruptible sleep. The error says that processes could not be read until then, for example because
+// this process has too many open files: there may be more.
+func (j *Job) endMarked(patience time.Duration) ([]seen, error) {
 	if j.Rebooted() {
-		return nil // no process has survived that, and the IDs may have been reused
+		return nil, nil // no process has survived that, and the IDs may have been reused
 	}
 	deadline := time.Now().Add(patience)
 	// An exiting process loses its environment before it disappears.
 	var killed []seen
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		left := j.marked()
+		left, err := j.marked()
 		killed = slices.DeleteFunc(append(killed, left...), seen.gone)
-		if len(killed) == 0 || !time.Now().Before(deadline) {
+		if len(killed) == 0 && err == nil || !time.Now().Before(deadline) {
 			slices.SortFunc(killed, func(a, b seen) int { return a.pid - b.pid })
-			return slices.CompactFunc(killed, func(a, b seen) bool { return a.pid == b.pid })
+			return slices.CompactFunc(killed, func(a, b seen) bool { return a.pid == b.pid }), err
 		}
 		for _, p := range left {
 			p.kill()
@@ -96,6 +97,9 @@ type seen struct {
 // gone reports whether the process has ended.
 func (p seen) gone() bool {
 	st := process.Read(p.pid)
+	if st.State == 0 {
+		return !unreadable(p.pid)
+	}
 	return st.Start != p.start || st.State == 'Z' || st.State == 'X'
 }
 
@@ -118,25 +122,39 @@ func (p seen) kill() {
 	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 }
 
-// marked returns the processes of the job.
-func (j *Job) marked() []seen {
+// unreadable reports whether a process whose file in /proc could not be read exists: it has not ended,
+// but this process lacks file descriptors or memory. Where /proc hides the processes of other users
+// (proc(5), hidepid), those do not count: this process could not end them either.
+func unreadable(pid int) bool { return unix.Kill(pid, 0) == nil }
+
+// marked returns the processes of the job. The error says that some processes could not be read.
+func (j *Job) marked() (list []seen, err error) {
 	pids, err := oslite.Numbers("/proc")
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	self := os.Getpid()
 	mark := []byte("SGE_JOB_SPOOL_DIR=" + j.Dir.Path())
 	all := map[int][]seen{} // by parent
 	found := map[int]bool{}
-	var list []seen
 	for _, pid := range pids {
 		st := process.Read(pid)
-		if pid == self || st.State == 0 || st.State == 'Z' {
+		if pid == self || st.State == 'Z' {
+			continue
+		}
+		if st.State == 0 {
+			if unreadable(pid) {
+				err = fmt.Errorf("cannot read process %d", pid)
+			}
 			continue
 		}
 		p := seen{pid, st.Parent, st.Start}
 		all[p.parent] = append(all[p.parent], p)
-		if j.hasMark(pid, mark) {
+		marked, cause := j.hasMark(pid, mark)
+		if cause != nil && unreadable(pid) {
+			err = fmt.Errorf("cannot read process %d: %w", pid, cause)
+		}
+		if marked {
 			found[pid] = true
 			list = append(list, p)
 		}
@@ -149,37 +167,42 @@ func (j *Job) marked() []seen {
 			}
 		}
 	}
-	return list
+	return list, err
 }
 
 // hasMark reports whether a process itself has a mark of the job.
-func (j *Job) hasMark(pid int, environment []byte) bool {
+func (j *Job) hasMark(pid int, environment []byte) (bool, error) {
 	path := "/proc/" + strconv.Itoa(pid)
 	status, err := oslite.Read(path + "/status")
 	if err != nil {
-		return false
+		return false, err
 	}
 	if gid := j.Description.AddGroupID; gid != 0 && slices.Contains(numbersOf(status, "Groups:"), gid) {
-		return true
+		return true, nil
 	}
 	// Any user can set any environment. It only counts for processes of users who run programs for
 	// the job.
 	ids := numbersOf(status, "Uid:")
 	if len(ids) == 0 || ids[0] != j.own.uid && !slices.Contains(j.own.users, ids[0]) {
-		return false
+		return false, nil
 	}
 	b, err := oslite.Read(path + "/environ")
+	if errors.Is(err, fs.ErrPermission) {
+		// A program that others may not trace (ssh-agent(1)): a daemon without root's rights recognises it
+		// by its ancestors only.
+		return false, nil
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
 	for len(b) > 0 {
 		var v []byte
 		v, b, _ = bytes.Cut(b, []byte{0})
 		if bytes.Equal(v, environment) {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // numbersOf returns the numbers after a key of /proc/PID/status.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"slices"
 	"syscall"
 	"time"
@@ -34,18 +35,41 @@ func (j *Job) Collect(status syscall.WaitStatus) *job.Outcome {
 	case j.wasKilled(status):
 		j.endMarkedOnce(orphansDeadline)
 	}
-	jobGroupIDs.giveBack(j)
+	if left, _, err := survivors(j.Dir); err == nil && len(left) == 0 && j.unswept == nil {
+		jobGroupIDs.giveBack(j) // otherwise Remove does
+	}
 	return Collect(j.Dir, j.Description, status)
 }
 
 // endMarkedOnce ends the remaining processes of a job whose shepherd was killed, but only once,
 // because the additional group ID may belong to another job later. It records the processes that do
-// not end.
+// not end. If it cannot read all processes, it records nothing, and checkSurvivors tries again.
 func (j *Job) endMarkedOnce(patience time.Duration) {
 	if done, err := j.Dir.Exists(fileSwept); err == nil && done {
 		return
 	}
-	_ = j.Dir.WriteFile(fileSwept, formatSurvivors(j.endMarked(patience)))
+	var left []seen
+	if left, j.unswept = j.endMarked(patience); j.unswept == nil {
+		_ = j.Dir.WriteFile(fileSwept, formatSurvivors(left))
+	}
+}
+
+// checkSurvivors returns an error if processes of a job whose shepherd was killed could not be ended, or
+// not be looked for.
+func (j *Job) checkSurvivors() error {
+	if j.Rebooted() {
+		return nil
+	}
+	if j.unswept != nil {
+		if j.endMarkedOnce(removePatience); j.unswept != nil {
+			return fmt.Errorf("cannot find the remaining processes of job %s: %w", j.Description.ID, j.unswept)
+		}
+	}
+	left, _, err := survivors(j.Dir)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("cannot end process %d (%s) of job %s", left[0].pid, process.Name(left[0].pid), j.Description.ID)
+	}
+	return err
 }
 
 // wasKilled reports whether the shepherd did not end normally.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -134,6 +135,72 @@ func testOrphans(t *testing.T, how string, another bool) {
 		t.Errorf("outcome of the other job: %+v", out)
 	}
 	if err := other.Remove(false); err != nil {
+		t.Error(err)
+	}
+	p.nothingLeft(t)
+}
+
+// TestUnreadableProcesses: an agent that has too many open files to read /proc does not take the remaining
+// processes of a job for ended. It keeps the job until it has ended them.
+func TestUnreadableProcesses(t *testing.T) {
+	p := newPlace(t)
+	j, err := Prepare(p.spool, must(p.order(spread(p.dir+"/out"))), seven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched(t, j)
+	inner := pidIn(t, p.dir+"/out/inner")
+	survivor := seen{pid: inner, start: process.Read(inner).Start}
+	j.Destroy()
+	waited(t, j)
+
+	var limit unix.Rlimit
+	if err := errors.Join(unix.Getrlimit(unix.RLIMIT_NOFILE, &limit), unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max})); err != nil {
+		t.Fatal(err)
+	}
+	gone := survivor.gone()
+	j.endMarkedOnce(0)
+	_, one := j.hasMark(inner, nil)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if gone || one == nil || !alive(inner) {
+		t.Errorf("the unreadable process %d is gone: %t, the error is %v", inner, gone, one)
+	}
+	if done, err := j.Dir.Exists(fileSwept); done || err != nil || j.unswept == nil {
+		t.Errorf("the processes count as ended: %t, %v; the error is %v", done, err, j.unswept)
+	}
+	if err := j.Remove(false); err != nil {
+		t.Error(err)
+	}
+	if !survivor.gone() {
+		t.Error("the job was removed while a process was alive")
+	}
+	p.nothingLeft(t)
+}
+
+// TestSurvivorsKeepTheJob: a job is not removed before its processes have ended.
+func TestSurvivorsKeepTheJob(t *testing.T) {
+	p := newPlace(t)
+	j, err := Prepare(p.spool, must(p.order(spread(p.dir+"/out"))), seven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched(t, j)
+	inner := pidIn(t, p.dir+"/out/inner")
+	j.Destroy()
+	waited(t, j)
+	survivor := seen{pid: inner, start: process.Read(inner).Start}
+	if err := j.Dir.WriteFile(fileSwept, formatSurvivors([]seen{survivor})); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Remove(false); err == nil || !strings.Contains(err.Error(), "cannot end process "+strconv.Itoa(inner)+" (") {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := j.endMarked(time.Minute); err != nil {
+		t.Error(err)
+	}
+	if err := j.Remove(false); err != nil {
 		t.Error(err)
 	}
 	p.nothingLeft(t)

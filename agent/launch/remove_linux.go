@@ -43,7 +43,11 @@ func (j *Job) Remove(keep bool) error {
 	if err := j.removeTasks(keep); err != nil {
 		return err
 	}
-	if err := j.removeGroup(); err != nil {
+	err := j.checkSurvivors()
+	if err == nil {
+		err = j.removeGroup()
+	}
+	if err != nil {
 		if j.terminal {
 			err = errors.Join(err, j.Dir.Close())
 		}

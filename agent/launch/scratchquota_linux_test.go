@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -51,6 +52,35 @@ func (p *place) mount(t *testing.T, kind, options string) {
 	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
 	if err := errors.Join(os.RemoveAll(at+"/lost+found"), os.Chmod(at, 0o777|os.ModeSticky)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// noLimits checks that no project of the file system for TMPDIRs has a limit.
+func (p *place) noLimits(t *testing.T) {
+	t.Helper()
+	const getNext, projects = 0x800009, 2 // Q_GETNEXTQUOTA, PRJQUOTA of quotactl(2)
+	fd, err := unix.Open(p.dir+"/tmp", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for id := uintptr(0); ; id++ {
+		var quota struct { // if_nextdqblk
+			limit uint64
+			_     [7]uint64
+			_, id uint32
+		}
+		_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(fd), getNext<<8|projects, id, uintptr(unsafe.Pointer(&quota)), 0, 0)
+		if errno == unix.ENOENT {
+			return
+		}
+		if errno != 0 || quota.limit != 0 {
+			t.Errorf("project %d has a limit of %d KiB (%v)", quota.id, quota.limit, errno)
+		}
+		if errno != 0 {
+			return
+		}
+		id = uintptr(quota.id)
 	}
 }
 

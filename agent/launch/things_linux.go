@@ -15,8 +15,8 @@ import (
 // GPUMap is the complex of the resource map of GPUs.
 const GPUMap = "gpu"
 
-// thingPrefix begins the names of the variables that have the things of resource maps.
-const thingPrefix = "SGE_HGR_"
+// ThingPrefix begins the names of the variables that have the things of resource maps.
+const ThingPrefix = "SGE_HGR_"
 
 // CheckThings refuses a job that has been given a GPU that this host does not have, or has no
 // more. On a host without GPUs the map is the site's own.
@@ -47,11 +47,11 @@ func (o *Assignment) planThings(p *Plan) {
 		p.SetGPUs(o.GPUs, o.Things[o.gpuMap()])
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Things)) {
-		sayTrusted(p.Description, thingPrefix+name+"="+strings.Join(o.Things[name], " "))
+		sayTrusted(p.Description, ThingPrefix+name+"="+strings.Join(o.Things[name], " "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Amounts)) {
 		if o.Things[name] == nil {
-			sayTrusted(p.Description, thingPrefix+name+"="+strconv.FormatFloat(o.Amounts[name], 'f', 6, 64))
+			sayTrusted(p.Description, ThingPrefix+name+"="+strconv.FormatFloat(o.Amounts[name], 'f', 6, 64))
 		}
 	}
 }
@@ -96,13 +96,13 @@ func (g *Groups) filters(d *job.Description) bool {
 }
 
 // IsThing reports whether a variable lists the elements of a resource map that a job has got.
-func IsThing(name string) bool { return strings.HasPrefix(name, thingPrefix) }
+func IsThing(name string) bool { return strings.HasPrefix(name, ThingPrefix) }
 
 // thingsIn are the names among some of the variables of planThings.
 func thingsIn(names []string) []string {
 	var list []string
 	for _, name := range names {
-		if strings.HasPrefix(name, thingPrefix) || slices.Contains(gpu.Variables, name) {
+		if strings.HasPrefix(name, ThingPrefix) || slices.Contains(gpu.Variables, name) {
 			list = append(list, name)
 		}
 	}

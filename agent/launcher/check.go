@@ -113,6 +113,10 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 	if c := r.Site.Config; d.PrivateTmp && c != nil {
 		d.PrivateTmpShare = strings.Join(c.ExecdParams.PrivateTmpShare, ":")
 	}
+	p.ScratchLimit = qconf.ScratchUnlimited
+	if c := r.Site.Config; c != nil {
+		p.ScratchLimit = c.ExecdParams.ScratchLimit
+	}
 	if err := jobdir.Check(d); err != nil {
 		return err
 	}
@@ -217,7 +221,7 @@ func (r *Rules) checkTmpdir(d *job.Description) error {
 	const open = unix.S_IFDIR | unix.S_ISVTX | 0o002
 	// The same answer for all others, so that the front does not learn which directories exist.
 	if err := unix.Lstat(d.QueueTmpdir, &st); err != nil || st.Uid != 0 || st.Mode&(unix.S_IFMT|unix.S_ISVTX|0o002) != open {
-		return fmt.Errorf("tmpdir of the queue, %s, is no directory like /tmp, where every user may make files: name it with --tmpdir", d.QueueTmpdir)
+		return fmt.Errorf("tmpdir of the queue, %s, is no directory like /tmp, where every user may make files, nor in root's configuration", d.QueueTmpdir)
 	}
 	return nil
 }
@@ -246,11 +250,12 @@ func checkOurs(p *launch.Plan) error {
 		{"devices", len(p.Devices)+len(p.Deny) > 0},
 		{"variables of GPUs", len(p.FilteredEnv)+len(p.UnfilteredEnv) > 0},
 		{"an additional group id", d.AddGroupID != 0},
-		{"cores that were chosen", d.Binding != "" || d.BindingCPUs != "" || p.GrantedBinding != nil},
+		{"cores that were chosen", d.Binding+d.BindingCPUs+d.BindingMask != "" || p.GrantedBinding != nil},
 		{"a stream of the launcher", d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit},
 		{"a limited TMPDIR", d.Scratch != 0 || d.ScratchLimit != ""},
 		{"a nice value below 0", d.Nice < 0},
 		{"a number of processes below 0", p.Processes < 0},
+		{"a size of TMPDIR that no file system has", p.Scratch > math.MaxInt64},
 		{"a number of slots below 1", d.HostSlots < 1 || d.PE != nil && d.PE.Slots < 1},
 		{"no start mode of shells", !d.Command.StartMode.Valid()},
 		{"a record that is too long", len(p.Record) > mostRecord},

@@ -161,24 +161,33 @@ func memory(name string, content []byte) (int, error) {
 	return fd, nil
 }
 
-// contentOf reads a sealed file in memory, and refuses all other files: a pipe could block the
+// sizeOf returns the size of a sealed file in memory, and refuses all other files: a pipe could block the
 // reader, and an ordinary file could change meanwhile, or be one that the sender may not read.
-func contentOf(fd, most int) ([]byte, error) {
+func sizeOf(fd, most int) (int64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, os.NewSyscallError("fstat", err)
+		return 0, os.NewSyscallError("fstat", err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, fmt.Errorf("a descriptor is no file in memory (mode %#o)", st.Mode)
+		return 0, fmt.Errorf("a descriptor is no file in memory (mode %#o)", st.Mode)
 	}
 	has, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || has&seals != seals {
-		return nil, errors.New("a descriptor is no file in memory that is sealed")
+		return 0, errors.New("a descriptor is no file in memory that is sealed")
 	}
 	if st.Size > int64(most) {
-		return nil, fmt.Errorf("a file in memory has %d bytes, at most %d are possible", st.Size, most)
+		return 0, fmt.Errorf("a file in memory has %d bytes, at most %d are possible", st.Size, most)
 	}
-	b := make([]byte, st.Size)
+	return st.Size, nil
+}
+
+// contentOf reads a sealed file in memory: see sizeOf.
+func contentOf(fd, most int) ([]byte, error) {
+	size, err := sizeOf(fd, most)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
 	for done := 0; done < len(b); {
 		n, err := unix.Pread(fd, b[done:], int64(done))
 		switch {

@@ -56,11 +56,11 @@ func FuzzOrder(f *testing.F) {
 	}
 	rules := &Rules{
 		MinUID: 1000, MinGID: 1000, Users: userdb.Database{Passwd: passwd, Group: group, Switch: group},
-		Submissions: noSubmissions(f), Site: Site{Host: "h", Config: config, Commands: []string{"/p"}, Shells: []string{"/bin/sh"}},
+		Submissions: noSubmissions(f), Site: Site{Host: "h", Config: config, Objects: Objects{Commands: []string{"/p"}, Shells: []string{"/bin/sh"}}},
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		o, err := receive(text, nil)
-		if err != nil {
+		o, _, err := unpack(text, nil)
+		if err != nil || o.read() != nil {
 			return
 		}
 		first, err := json.Marshal(o.body)

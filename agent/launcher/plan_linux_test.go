@@ -31,6 +31,8 @@ var harmless = map[string]string{
 	"Description.PrivateTmp":         "the front may give a job private files; TestForgedSubmissions sees to it that it cannot take them",
 	"Description.PrivateTmpShare":    replaced,
 	"Description.UserProcesses":      replaced,
+	"ScratchLimit":                   replaced,
+	"Scratch":                        shares,
 	"GroupIDs":                       replaced,
 	"Processes":                      replaced,
 	"GPUs":                           shares,

@@ -10,13 +10,91 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Queue holds the settings of a queue instance of root's configuration for procedures of other users than the owner
-// of a job.
+// Objects are the objects of root's configuration that the launcher needs. They travel as JSON: see PutObjects.
+type Objects struct {
+	// Commands are the procedures, methods and commands of queues, hosts, parallel and checkpointing
+	// environments, as the configuration has them. Shells and Tmpdirs are those of queues.
+	Commands []string `json:"commands,omitempty"`
+	Shells   []string `json:"shells,omitempty"`
+	Tmpdirs  []string `json:"tmpdirs,omitempty"`
+	// Queues are the queue instances of this host. Default holds the settings of queues that root's configuration does
+	// not have.
+	Queues  []Queue `json:"queues,omitempty"`
+	Default Queue   `json:"default"`
+	PEs     []PE    `json:"pes,omitempty"`
+	Ckpts   []Ckpt  `json:"ckpts,omitempty"`
+	// Things are the IDs in the resource maps of this host, by the names of their complexes.
+	Things map[string][]string `json:"things,omitempty"`
+}
+
+// Queue holds the procedures of a queue instance of root's configuration, and the limits of those that run as other users
+// than the owner of a job.
 type Queue struct {
-	Name   string     `json:"name"`
-	Prolog string     `json:"prolog,omitempty"` // of the queue, or else of the host
-	Epilog string     `json:"epilog,omitempty"`
-	Limits job.Limits `json:"limits"`
+	Name          string     `json:"name"`
+	Prolog        string     `json:"prolog,omitempty"` // of the queue, or else of the host
+	Epilog        string     `json:"epilog,omitempty"`
+	StarterMethod string     `json:"starter_method,omitempty"`
+	Limits        job.Limits `json:"limits"`
+}
+
+// sameProcedures reports whether two queues have the same procedures.
+func (q *Queue) sameProcedures(other *Queue) bool {
+	return q.Prolog == other.Prolog && q.Epilog == other.Epilog && q.StarterMethod == other.StarterMethod
+}
+
+// checkQueue refuses a job without the procedures that root's configuration has for its queue, or with others. If a
+// queue has procedures of its own, the job's queue has to be in root's configuration: otherwise the front could leave
+// these procedures out by another queue.
+func (r *Rules) checkQueue(d *job.Description) error {
+	want := r.Site.queue(d.Queue)
+	if want == nil {
+		want = &r.Site.Default
+		if slices.ContainsFunc(r.Site.Queues, func(q Queue) bool { return !q.sameProcedures(want) }) {
+			return fmt.Errorf("the queue %s is not in root's configuration, which has queues with a prolog, epilog or starter_method: "+remedy, d.Queue)
+		}
+	}
+	for _, c := range []struct{ what, is, want string }{
+		{"prolog", d.Prolog, want.Prolog}, {"epilog", d.Epilog, want.Epilog}, {"starter_method", d.StarterMethod, want.StarterMethod},
+	} {
+		if c.is != c.want {
+			return fmt.Errorf("%s %q is not that of root's configuration for the queue %s, %q: "+remedy, c.what, c.is, d.Queue, c.want)
+		}
+	}
+	if d.PE == nil {
+		return nil
+	}
+	i := slices.IndexFunc(r.Site.PEs, func(p PE) bool { return p.Name == d.PE.Name })
+	if i < 0 {
+		return nil // see checkCommands
+	}
+	if pe := r.Site.PEs[i]; d.PE.Start != pe.Start || d.PE.Stop != pe.Stop {
+		return fmt.Errorf("start_proc_args %q and stop_proc_args %q are not those of root's configuration for the parallel environment %s, %q and %q: "+remedy,
+			d.PE.Start, d.PE.Stop, pe.Name, pe.Start, pe.Stop)
+	}
+	return nil
+}
+
+// checkThings refuses elements of resource maps that this host does not have, if the job has a procedure of another user:
+// the procedure gets them as variables, and may use them as parts of paths. gpus are those of the job, if the launcher
+// knows them.
+func (r *Rules) checkThings(d *job.Description, gpus []string) error {
+	if len(otherUsers(d)) == 0 {
+		return nil
+	}
+	for _, v := range d.Environment {
+		name, value, _ := strings.Cut(v, "=")
+		resource, ok := strings.CutPrefix(name, launch.ThingPrefix)
+		if !ok {
+			continue
+		}
+		for word := range strings.FieldsSeq(value) {
+			amount := strings.Trim(word, "0123456789.") == "" && strings.Count(word, ".") == 1
+			if !amount && !slices.Contains(r.Site.Things[resource], word) && (resource != launch.GPUMap || !slices.Contains(gpus, word)) {
+				return fmt.Errorf("the job has a procedure of another user and the element %.200q of %s, which is not in the resource map of this host in root's configuration: "+remedy, word, resource)
+			}
+		}
+	}
+	return nil
 }
 
 // PE holds the procedures of a parallel environment of root's configuration.
@@ -118,8 +196,9 @@ func checkWords(p *launch.Plan) error {
 		}
 	}
 	for _, w := range words {
-		path := strings.Contains(w.command, "/") && !launch.IsThing(w.what) // an element of a resource map may be a path
-		if path || strings.ContainsFunc(w.command, isSpecial) {
+		// An element of a resource map may be a path, and a part of an option: see checkThings.
+		name := !launch.IsThing(w.what) && (strings.Contains(w.command, "/") || strings.HasPrefix(w.command, "-") || strings.ContainsFunc(w.command, isPattern))
+		if name || strings.ContainsFunc(w.command, isSpecial) {
 			return fmt.Errorf("%s %.200q has a character that names do not have", w.what, w.command)
 		}
 	}
@@ -128,6 +207,9 @@ func checkWords(p *launch.Plan) error {
 	}
 	return nil
 }
+
+// isPattern reports whether a character makes a shell replace a word by the names of files or by a home directory.
+func isPattern(r rune) bool { return strings.ContainsRune("*?[]~", r) }
 
 // isSpecial reports whether a character is a blank, a control character or special for a shell.
 func isSpecial(r rune) bool {

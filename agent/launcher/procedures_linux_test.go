@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/job"
@@ -14,16 +15,15 @@ func TestForgedProcedures(t *testing.T) {
 	w, s := newStrictWorld(t)
 	site := &s.Rules.Site
 	const prolog = "root@/site/prolog $queue"
-	site.Queues = []Queue{{Name: "all.q", Prolog: prolog, Epilog: "daemon@/site/epilog"}, {Name: "other.q", Prolog: "root@/site/other"}}
+	site.Queues = []Queue{{Name: "all.q", Prolog: prolog, Epilog: "daemon@/site/epilog"}, {Name: "other.q", Prolog: "root@/site/other"}, {Name: "confined.q", Prolog: prolog, Epilog: "daemon@/site/epilog", StarterMethod: "/site/container"}}
+	site.Things = map[string][]string{"disk": {"sda", "/dev/sdb"}}
 	site.Queues[0].Limits = job.Unlimited()
 	site.Queues[0].Limits[job.CPU].Hard = 100
 	site.PEs, site.Ckpts = []PE{{Name: "p", Start: "root@/site/start"}}, []Ckpt{{"c", "/ckpt"}, {"other", "/other"}}
 	n := 0
 	honest := func() *order {
 		n++
-		o := w.order(s, fmt.Sprintf("key%d", n), job.ID{Job: 7})
-		o.plan.Description.Prolog = prolog
-		return o
+		return w.order(s, fmt.Sprintf("key%d", n), job.ID{Job: 7})
 	}
 	for name, c := range map[string]struct {
 		forge func(o *order)
@@ -41,7 +41,7 @@ func TestForgedProcedures(t *testing.T) {
 		}, "the parallel environment q is not in root's configuration"},
 		"a parallel environment for the prolog only": {func(o *order) {
 			w.parallel(o, func(p *job.ParallelEnvironment) { p.Name = "-c" })
-		}, "the parallel environment -c is not in root's configuration"},
+		}, "a character that names do not have"},
 		"a parallel environment that leads up": {func(o *order) {
 			w.parallel(o, func(p *job.ParallelEnvironment) { p.Name = "../../tmp/x" })
 		}, "a character that names do not have"},
@@ -67,6 +67,20 @@ func TestForgedProcedures(t *testing.T) {
 			w.says(o, "SGE_CKPT_ENV=c", "SGE_CKPT_DIR=/other")
 			o.plan.Description.Ckpt = &job.Checkpoint{Name: "c", Interface: "userdefined", Dir: "/other"}
 		}, `the checkpointing environment c with ckpt_dir "/other"`},
+		"no prolog":                 {func(o *order) { o.plan.Description.Prolog = "" }, "is not that of root's configuration for the queue all.q"},
+		"no epilog":                 {func(o *order) { o.plan.Description.Epilog = "" }, "is not that of root's configuration for the queue all.q"},
+		"no starter_method":         {func(o *order) { w.queue(o, "confined.q") }, `starter_method "" is not that`},
+		"no procedures at all":      {func(o *order) { o.plan.Description.Prolog, o.plan.Description.Epilog = "", ""; w.queue(o, "new.q") }, "the queue new.q is not in root's configuration, which has queues with a prolog"},
+		"no start_proc_args":        {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) {}) }, "start_proc_args"},
+		"processors like an option": {func(o *order) { o.plan.Description.Processors = "-c" }, "a character that names do not have"},
+		"processors like all files": {func(o *order) { o.plan.Description.Processors = "*" }, "a character that names do not have"},
+		"an element that leads up": {func(o *order) {
+			o.plan.Description.Environment = append(o.plan.Description.Environment, "SGE_HGR_disk=..")
+		}, "is not in the resource map of this host"},
+		"an element like a GPU": {func(o *order) {
+			o.plan.GPUs = []string{"../x"}
+			o.plan.Description.Environment = append(o.plan.Description.Environment, "SGE_HGR_gpu=../x")
+		}, "is not in the resource map of this host"},
 		"users of procedures": {func(o *order) { o.plan.Users = []int{0} }, "users of procedures"},
 	} {
 		o := honest()
@@ -78,6 +92,7 @@ func TestForgedProcedures(t *testing.T) {
 	o := honest()
 	limits := job.Unlimited()
 	limits[job.Fsize].Hard = 1
+	o.plan.Description.Environment = append(o.plan.Description.Environment, "SGE_HGR_disk=sda /dev/sdb", "SGE_HGR_amount=1.500000")
 	o.plan.Description.ProcedureLimits, o.plan.Description.ScriptTimeout = &limits, 1
 	w.parallel(o, func(p *job.ParallelEnvironment) { p.Start = "root@/site/start" })
 	if err := w.prepare(o); err != nil {
@@ -100,6 +115,16 @@ func TestForgedProcedures(t *testing.T) {
 // queue gives a job another queue.
 func (w *world) queue(o *order, name string) {
 	d := o.plan.Description
+	was := d.Tmpdir
 	d.Queue = name
 	d.Tmpdir = d.QueueTmpdir + "/" + jobdir.TmpdirName(d.ID, name)
+	for i := range d.Streams {
+		d.Streams[i].Staging.TmpPath = d.Tmpdir + "/"
+	}
+	for i, v := range d.Environment {
+		if strings.HasPrefix(v, "QUEUE=") {
+			v = "QUEUE=" + name
+		}
+		d.Environment[i] = strings.ReplaceAll(v, was, d.Tmpdir)
+	}
 }

@@ -64,11 +64,11 @@ type held struct {
 }
 
 // Limits of concurrent orders: of orders that wait for the end of a job, of those that wait for the verifier of the
-// site, and of all others.
+// site, and of all others. A verifier checks four jobs at the same time: see verifier.Server.
 const (
 	mostOrders   = 32
 	mostWaits    = 16 << 10
-	mostVerifies = 16
+	mostVerifies = 4
 )
 
 // Serve carries out orders until the front has closed its end and all begun orders have finished.
@@ -82,6 +82,7 @@ func (s *Server) Serve(c *conn) error {
 	}()
 	s.jobs = map[job.ID]*held{}
 	turn, waits, verifies := make(chan struct{}, mostOrders), make(chan struct{}, cmp.Or(s.mostWaits, mostWaits)), make(chan struct{}, mostVerifies)
+	bytes := newBudget(mostTogether)
 	buffer := make([]byte, mostMessage+1)
 	for {
 		text, fds, err := c.read(buffer)
@@ -94,9 +95,14 @@ func (s *Server) Serve(c *conn) error {
 			closeAll(fds)
 			return err
 		}
-		o, err := receive(text, fds)
+		o, size, err := unpack(text, fds)
+		if err == nil {
+			bytes.take(size) // until other orders have been carried out
+			err = o.read()
+		}
 		if err != nil {
 			closeAll(fds)
+			bytes.give(size)
 			s.refuse(c, o, err)
 			continue
 		}
@@ -111,6 +117,10 @@ func (s *Server) Serve(c *conn) error {
 		case kindVerify:
 			room = verifies
 		}
+		if room != turn { // these may take long
+			bytes.give(size)
+			size = 0
+		}
 		if room != turn && len(room) == cap(room) { // only this goroutine adds any
 			s.refuse(c, o, fmt.Errorf("the front waits for %d orders %s already", cap(room), o.envelope.Order))
 			continue
@@ -119,6 +129,7 @@ func (s *Server) Serve(c *conn) error {
 		wait.Go(func() {
 			defer closeAll(o.fds)
 			s.answer(ctx, c, o)
+			bytes.give(size)
 			<-room
 		})
 	}
@@ -143,37 +154,53 @@ type received struct {
 	fds      []int // that are left: the script's
 }
 
-// receive reads an order. Its descriptors are the caller's to close; o has the number in any case.
-func receive(text []byte, fds []int) (o *received, err error) {
+// unpack reads a message, and returns the size of all its contents in bytes, which o.read takes up. Its descriptors
+// are the caller's to close; o has the number in any case.
+func unpack(text []byte, fds []int) (o *received, size int64, err error) {
 	o = &received{fds: fds}
 	if o.envelope, err = decodeEnvelope(text); err != nil {
-		return o, err
+		return o, 0, err
 	}
-	body := []byte(o.envelope.Body)
-	rest := fds
+	for _, fd := range fds {
+		n, err := sizeOf(fd, mostScript)
+		if err != nil {
+			return o, 0, err
+		}
+		size += n
+	}
+	return o, size, nil
+}
+
+// read reads the content of an order.
+func (o *received) read() (err error) {
+	body, order := []byte(o.envelope.Body), o.envelope.Order
+	rest := o.fds
 	if o.envelope.Memory {
-		if len(fds) == 0 {
-			return o, errors.New("the descriptor of its body is missing")
+		if len(rest) == 0 {
+			return errors.New("the descriptor of its body is missing")
 		}
-		if body, err = contentOf(fds[0], mostContent); err != nil {
-			return o, err
+		if body, err = contentOf(rest[0], mostOf(order)); err != nil {
+			return err
 		}
-		rest = fds[1:]
+		rest = rest[1:]
 	}
 	if len(body) == 0 {
 		body = []byte("{}")
 	}
-	if o.body, err = decodeBody(o.envelope.Order, body); err != nil {
-		return o, err
+	if err := checkSize(body); err != nil {
+		return err
+	}
+	if o.body, err = decodeBody(order, body); err != nil {
+		return err
 	}
 	expected := 0
 	if p, ok := o.body.(*prepareBody); ok && p.Script {
 		expected = 1
 	}
 	if len(rest) != expected {
-		return o, fmt.Errorf("%s has %d descriptors too many", o.envelope.Order, len(rest)-expected)
+		return fmt.Errorf("%s has %d descriptors too many", order, len(rest)-expected)
 	}
-	return o, nil
+	return nil
 }
 
 // refused tells the audit log.
@@ -461,6 +488,13 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		return nil, nil, &refusal{err}
 	}
 	if err := grantGPUs(p, gpus); err != nil {
+		return nil, nil, &refusal{err}
+	}
+	var known []string
+	if gpus.Numbered() {
+		known = p.GPUs
+	}
+	if err := s.Rules.checkThings(p.Description, known); err != nil {
 		return nil, nil, &refusal{err}
 	}
 	id := p.Description.ID

@@ -256,6 +256,7 @@ func TestForgedOrders(t *testing.T) {
 		"a port to connect to":         {func(p *launch.Plan) { p.Description.Interactive = &job.Interactive{} }, "terminal of another kind"},
 		"more processor than others":   {func(p *launch.Plan) { p.Description.Nice = -20 }, "nice value"},
 		"cores that others have":       {func(p *launch.Plan) { p.Description.BindingCPUs = "0" }, "cores"},
+		"a TMPDIR without end":         {func(p *launch.Plan) { p.Scratch = 1 << 63 }, "a size of TMPDIR"},
 		"a job in the foreground":      {func(p *launch.Plan) { p.Foreground = true }, "foreground"},
 		"a TMPDIR without an owner":    {func(p *launch.Plan) { p.Aside = true }, "foreground"},
 		"a record that fills the disk": {func(p *launch.Plan) { p.Record = make([]byte, mostRecord+1) }, "too long"},

@@ -16,7 +16,8 @@ var Attributes = []string{"min_uid", "min_gid", "gid_range", "execd_params", "rs
 // from the front.
 type settings struct {
 	CgroupsParams string `json:"cgroups_params"`
-	UseCgroups    bool   `json:"use_cgroups"` // USE_CGROUPS of execd_params
+	UseCgroups    bool   `json:"use_cgroups"`   // USE_CGROUPS of execd_params
+	ScratchLimit  string `json:"scratch_limit"` // SCRATCH_LIMIT of execd_params
 	ShepherdCmd   string `json:"shepherd_cmd"`
 	Reprioritize  bool   `json:"reprioritize"`
 	JSVURL        string `json:"jsv_url"`
@@ -25,7 +26,7 @@ type settings struct {
 // settingsOf returns the settings of a configuration.
 func settingsOf(c *qconf.Configuration) settings {
 	params, _ := c.Value("cgroups_params")
-	return settings{params, c.ExecdParams.UseCgroups, c.ShepherdCmd, c.Reprioritize, c.JSVURL}
+	return settings{params, c.ExecdParams.UseCgroups, string(c.ExecdParams.ScratchLimit), c.ShepherdCmd, c.Reprioritize, c.JSVURL}
 }
 
 // permit refuses a configuration whose settings differ from those of the launcher.
@@ -37,10 +38,17 @@ func (s settings) permit(c *qconf.Configuration) error {
 	}{
 		{"cgroups_params", is.CgroupsParams, s.CgroupsParams},
 		{"USE_CGROUPS of execd_params", is.UseCgroups, s.UseCgroups},
+		{"SCRATCH_LIMIT of execd_params", is.ScratchLimit, s.ScratchLimit},
 		{"shepherd_cmd", is.ShepherdCmd, s.ShepherdCmd},
 		{"reprioritize", is.Reprioritize, s.Reprioritize},
 		{"jsv_url", is.JSVURL, s.JSVURL},
 	} {
+		if one.is == "" {
+			one.is = "not set"
+		}
+		if one.want == "" {
+			one.want = "not set"
+		}
 		if one.is != one.want {
 			return fmt.Errorf("%s is %v, but %v in root's configuration, which applies with --front-user: change it in the directory of --conf, and start the daemon again", one.name, one.is, one.want)
 		}

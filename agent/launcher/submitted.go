@@ -21,14 +21,7 @@ import (
 type Site struct {
 	Host   string // the name of this host
 	Config *qconf.Configuration
-	// Commands are the procedures, methods and commands of queues, hosts, parallel and checkpointing
-	// environments, as the configuration has them. Shells are the shells of queues.
-	Commands, Shells []string
-	// Queues, PEs and Ckpts are those of root's configuration, for procedures of other users than the owner. They are
-	// empty if root's configuration has no such procedure.
-	Queues []Queue
-	PEs    []PE
-	Ckpts  []Ckpt
+	Objects
 	// SGERoot, SGECell and BinaryPath are as in launch.Assignment.
 	SGERoot, SGECell, BinaryPath string
 	Arch                         string
@@ -70,6 +63,7 @@ func (r *Rules) checkSubmitted(p *launch.Plan, s *submitted, area jobdir.Area, s
 		func() error { return checkTask(d, s.Submission) },
 		func() error { return r.checkDescribed(p, s.Submission, owner, area, script) },
 		func() error { return r.checkCommands(d) },
+		func() error { return r.checkQueue(d) },
 		func() error { return checkLimits(d, s.Submission) },
 	} {
 		if err := check(); err != nil {

@@ -37,7 +37,7 @@ func newStrictWorld(t *testing.T, configure ...func(*Server)) (*world, *Server) 
 	}
 	t.Cleanup(s.Rules.Submissions.Close)
 	s.Rules.Site = Site{
-		Host: "host", Config: s.Config, Shells: []string{"/bin/sh"}, Commands: []string{"/site/prolog $job_id"},
+		Host: "host", Config: s.Config, Objects: Objects{Shells: []string{"/bin/sh"}, Commands: []string{"/site/prolog $job_id"}},
 		BinaryPath: "/usr/sbin", Arch: job.Arch(runtime.GOARCH),
 	}
 	for _, f := range configure {
@@ -81,6 +81,9 @@ func (w *world) order(s *Server, key string, id job.ID, options ...string) *orde
 		w.Fatal(err)
 	}
 	p.GroupIDs = nil
+	if q := s.Rules.Site.queue(p.Description.Queue); q != nil {
+		p.Description.Prolog, p.Description.Epilog, p.Description.StarterMethod = q.Prolog, q.Epilog, q.StarterMethod
+	}
 	return &order{plan: p, claim: *claim, key: key, script: r.Script}
 }
 
@@ -312,9 +315,10 @@ func (w *world) says(o *order, variables ...string) {
 
 // TestSubmitted: what a user has submitted is started, byte by byte, and its submission is good for one job.
 func TestSubmitted(t *testing.T) {
-	w, s := newStrictWorld(t)
+	w, s := newStrictWorld(t, func(s *Server) {
+		s.Rules.Site.Queues = []Queue{{Name: "all.q", Prolog: "/site/prolog $job_id"}}
+	})
 	o := w.order(s, "one", job.ID{Job: 7})
-	o.plan.Description.Prolog = "/site/prolog $job_id" // of root's configuration
 	o.plan.Description.AddGroupKill, o.plan.Description.SkipGroupLimit, o.plan.Processes = false, true, 0
 	if err := w.prepare(o); err != nil {
 		t.Fatal(err)

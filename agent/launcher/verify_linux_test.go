@@ -55,7 +55,7 @@ func newVerifyingWorld(t *testing.T) (w *world, s *Server, d *Desk, site *siteVe
 	if s.Config, err = qconf.ParseConfiguration("global", []byte("min_uid 1000\njsv_url /site/jsv\n")); err != nil {
 		t.Fatal(err)
 	}
-	s.Rules.Site = Site{Host: "host", Config: s.Config, Shells: []string{"/bin/sh"}, BinaryPath: "/usr/sbin", Arch: "lx-amd64"}
+	s.Rules.Site = Site{Host: "host", Config: s.Config, Objects: Objects{Shells: []string{"/bin/sh"}}, BinaryPath: "/usr/sbin", Arch: "lx-amd64"}
 	site = &siteVerifier{}
 	s.Verify = site.verify
 	d = &Desk{submissions: s.Rules.Submissions, users: userdb.System(), minUID: 1000, verifies: s.Rules.Site.verifies()}

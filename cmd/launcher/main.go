@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -91,7 +90,8 @@ func (l *list) Set(s string) error {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	var tmpdirs, commands, shells, queues, pes, ckpts, attributes list
+	var attributes list
+	site := -1
 	flags := flag.NewFlagSet("execd-launcher", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.user, "front-user", "", "")
@@ -100,21 +100,16 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.host, "host", "", "")
 	flags.BoolVar(&o.apart, "apart", false, "")
 	flags.Var(&attributes, "set", "")
-	flags.Var(&tmpdirs, "tmpdir", "")
-	flags.Var(&commands, "command", "")
-	flags.Var(&shells, "shell", "")
+	flags.IntVar(&site, "objects", site, "")
 	flags.StringVar(&o.gpuRoot, "gpu-root", "", "")
 	flags.Var(&o.gpus, "gpu", "")
-	flags.Var(&queues, "queue", "")
-	flags.Var(&pes, "pe", "")
-	flags.Var(&ckpts, "ckpt", "")
 	flags.Var(&o.requests, "requests", "")
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w; execd starts it, see execd standalone --help", err)
 	}
-	o.front, o.rules.Tmpdirs, o.rules.Users = flags.Args(), tmpdirs, userdb.System()
+	o.front, o.rules.Users = flags.Args(), userdb.System()
 	switch {
-	case o.user == "" || o.spool == "" || o.execd == "" || len(o.front) == 0:
+	case o.user == "" || o.spool == "" || o.execd == "" || site < 0 || len(o.front) == 0:
 		return nil, errors.New("execd starts it, see execd standalone --help")
 	case os.Geteuid() != 0:
 		return nil, errors.New("it is a part of a daemon of root, and runs as root only")
@@ -125,27 +120,19 @@ func parse(args []string) (*options, error) {
 			return nil, fmt.Errorf("%s is missing; execd starts it, see execd standalone --help", name)
 		}
 	}
-	if o.config, err = qconf.ParseConfiguration("global", []byte(strings.Join(attributes, "\n")+"\n")); err == nil {
-		o.rules.MinUID, o.rules.MinGID, o.rules.GroupIDs = o.config.MinUID, o.config.MinGID, o.config.GIDRange
-		o.rules.Site = launcher.Site{
-			Host: o.host, Config: o.config, Commands: commands, Shells: shells, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),
-			SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"),
-		}
-		err = errors.Join(read(queues, &o.rules.Site.Queues), read(pes, &o.rules.Site.PEs), read(ckpts, &o.rules.Site.Ckpts))
+	if o.config, err = qconf.ParseConfiguration("global", []byte(strings.Join(attributes, "\n")+"\n")); err != nil {
+		return nil, err
 	}
-	return o, err
-}
-
-// read reads objects of root's configuration, in JSON, and appends them to a list.
-func read[T any](texts []string, to *[]T) error {
-	for _, text := range texts {
-		var one T
-		if err := json.Unmarshal([]byte(text), &one); err != nil {
-			return fmt.Errorf("%q: %w", text, err)
-		}
-		*to = append(*to, one)
+	objects, err := launcher.TakeObjects(site)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	o.rules.MinUID, o.rules.MinGID, o.rules.GroupIDs, o.rules.Tmpdirs = o.config.MinUID, o.config.MinGID, o.config.GIDRange, objects.Tmpdirs
+	o.rules.Site = launcher.Site{
+		Host: o.host, Config: o.config, Objects: *objects, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),
+		SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"),
+	}
+	return o, nil
 }
 
 // dying is how long a process that was killed may hold its lock.

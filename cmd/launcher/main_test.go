@@ -1,16 +1,22 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/internal/testenv"
 )
 
 // TestParse: the launcher describes jobs again with the bounds of user and group IDs that it checks owners with.
 func TestParse(t *testing.T) {
 	testenv.Require(t, testenv.Root)
-	args := []string{"--front-user", "backup", "--spool", "/nonexistent", "--execd", "/nonexistent/execd", "--host", "host"}
+	fd, err := launcher.PutObjects(&launcher.Objects{Tmpdirs: []string{"/scratch"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--objects", strconv.Itoa(fd), "--front-user", "backup", "--spool", "/nonexistent", "--execd", "/nonexistent/execd", "--host", "host"}
 	if _, err := parse(append(args, "--set", "min_uid 3", "--", "standalone")); err == nil || !strings.Contains(err.Error(), "min_gid is missing") {
 		t.Errorf("%v, expected that min_gid is missing", err)
 	}
@@ -20,5 +26,8 @@ func TestParse(t *testing.T) {
 	}
 	if c := o.rules.Site.Config; c.MinUID != 3 || c.MinGID != 4 {
 		t.Errorf("the configuration has min_uid %d and min_gid %d, expected 3 and 4", c.MinUID, c.MinGID)
+	}
+	if list := o.rules.Tmpdirs; len(list) != 1 || list[0] != "/scratch" {
+		t.Errorf("the directories for TMPDIR are %q", list)
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Munged starts a munged(8) with a key of its own, and returns its socket, which other users can reach.
@@ -42,12 +44,22 @@ func Munged(t testing.TB) (socket string) {
 			t.Error(err)
 			return
 		}
-		if err := syscall.Kill(number, syscall.SIGTERM); err != nil {
+		pidfd, err := unix.PidfdOpen(number, 0)
+		if err != nil {
+			t.Errorf("munged has ended: %v", err)
+			return
+		}
+		defer unix.Close(pidfd)
+		// It writes files until it has ended.
+		if err := unix.PidfdSendSignal(pidfd, unix.SIGTERM, nil, 0); err != nil || !Ended(pidfd, mungedPatience) {
 			t.Errorf("munged does not stop: %v", err)
 		}
 	})
 	return socket
 }
+
+// mungedPatience is how long munged may take to end.
+const mungedPatience = time.Minute
 
 // munged is not in PATH of ordinary users.
 const munged = "/usr/sbin/munged"

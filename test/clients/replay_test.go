@@ -113,6 +113,15 @@ var replays = map[string]replay{
 		directives: "#$ -V\n#$ -S /bin/sh\n#$ -N ipengine%s\n#$ -o /dev/null\n#$ -j y\n#$ -cwd\n#$ -q all.q\n",
 		submit:     "qsub FILE", id: firstNumber, list: "qstat", listed: columns(0, 4), array: "#$ -t 1-3\n",
 	},
+	"bcbio": {
+		directives: "#$ -V\n#$ -cwd\n#$ -w w\n#$ -j y\n#$ -o /dev/null\n#$ -S /bin/sh\n#$ -N bcbio-%s\n#$ -pe smp 2\n#$ -q all.q\n#$ -l mem_free=1M\n",
+		submit:     "qsub FILE", id: firstNumber, list: "qstat", listed: columns(0, 4), array: "#$ -t 1-3\n", builtin: true,
+	},
+	"slurm-shim": {
+		submit: "qsub -terse -q all.q -pe smp 2 -N shim -o /dev/null -j y -cwd -V -notify -r y -l h_vmem=1G,h_rt=3600,s_rt=3540 FILE",
+		id:     onlyNumber, list: "qstat -xml -u *", listed: elements,
+		array: "#$ -t 1-3\n#$ -tc 2\n#$ -v SLURM_ARRAY_BASE=0\n#$ -v SLURM_ARRAY_STEP=1\n",
+	},
 	"snakemake cluster-generic": {
 		submit: "qsub -terse -cwd -o /dev/null -j y FILE", id: onlyNumber, list: "qstat", listed: columns(0, 4), status: exitStatus,
 	},
@@ -268,7 +277,7 @@ func TestReplays(t *testing.T) {
 		x.ended("good", x.good, 1, "0")
 		x.ended("bad", x.bad, 1, "3")
 		killed := "137"
-		if strings.Contains(x.directives, "-notify") {
+		if strings.Contains(x.directives+x.submit, "-notify") {
 			killed = "140" // SIGUSR2
 		}
 		x.ended("killed", x.killed, 1, killed)
@@ -276,9 +285,40 @@ func TestReplays(t *testing.T) {
 			x.ended("array", x.array, 3, "0")
 		}
 	}
+	if name := bcbioEnvironment(builtin, "all.q"); name != "smp" {
+		t.Errorf("bcbio chooses the parallel environment %q", name)
+	}
 	if text := usual.must(usual.run("qconf", "-sconf")); !regexp.MustCompile(`max_aj_tasks\s*(\d+)`).MatchString(text) {
 		t.Errorf("matlab reads max_aj_tasks: %s", text)
 	}
+}
+
+// bcbioEnvironment looks for a parallel environment of a queue as bcbio does.
+func bcbioEnvironment(s *site, queue string) string {
+	s.Helper()
+	key, value := "", map[string]string{}
+	for line := range strings.Lines(s.must(s.run("qconf", "-sq", queue))) {
+		line = strings.TrimSpace(line)
+		if key == "" {
+			var ok bool
+			if key, line, ok = strings.Cut(line, " "); !ok {
+				s.Errorf("qconf -sq: %q has no value", key)
+			}
+		}
+		value[key] += strings.TrimRight(strings.TrimSpace(line), `\`)
+		if !strings.HasSuffix(line, `\`) {
+			key = ""
+		}
+	}
+	for _, name := range strings.Fields(s.must(s.run("qconf", "-spl"))) {
+		for line := range strings.Lines(s.must(s.run("qconf", "-sp", name))) {
+			if strings.HasPrefix(line, "allocation_rule") && strings.Contains(line, "$pe_slots") &&
+				slices.Contains(regexp.MustCompile(`\W+`).Split(value["pe_list"], -1), name) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // TestSoakReplays makes each client submit 200 jobs at once, and kills the daemon in between.

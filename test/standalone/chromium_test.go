@@ -168,7 +168,7 @@ type tab struct {
 	*browser
 	session string
 	loaded  chan struct{} // has a value after a page was loaded
-	origin  string        // the only one from which the page may load
+	origin  string        // the only one from which the page may load; guarded by browser.mu; empty for any
 
 	// These are guarded by browser.mu.
 	complaints []string // exceptions, errors of the console, requests to other origins
@@ -219,6 +219,8 @@ func (t *tab) note(m devtools) {
 		case t.loaded <- struct{}{}:
 		default:
 		}
+	case "Page.javascriptDialogOpening":
+		t.complaints = append(t.complaints, "dialog: "+string(m.Params))
 	case "Runtime.exceptionThrown":
 		t.complaints = append(t.complaints, "exception: "+string(m.Params))
 	case "Log.entryAdded":
@@ -229,7 +231,7 @@ func (t *tab) note(m devtools) {
 	case "Network.requestWillBeSent":
 		var p struct{ Request struct{ URL string } }
 		t.sent++
-		if err := json.Unmarshal(m.Params, &p); err != nil || !strings.HasPrefix(p.Request.URL, t.origin+"/") {
+		if err := json.Unmarshal(m.Params, &p); err != nil || t.origin != "" && !strings.HasPrefix(p.Request.URL, t.origin+"/") {
 			t.complaints = append(t.complaints, "request: "+p.Request.URL)
 		}
 	}

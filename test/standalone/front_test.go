@@ -44,7 +44,8 @@ func (m *machine) front(before ...int) (pid int) {
 			dir := filepath.Dir(path)
 			args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 			n := number(m, filepath.Base(dir))
-			if strings.Contains(string(args), "--spool\x00"+filepath.Join(m.dir, "spool")+"\x00") && !slices.Contains(before, n) {
+			// The daemon is called execd until it runs the launcher.
+			if n != m.daemon.Pid() && strings.Contains(string(args), "--spool\x00"+filepath.Join(m.dir, "spool")+"\x00") && !slices.Contains(before, n) {
 				pid = n
 			}
 		}

@@ -81,7 +81,7 @@ func TestSoakPages(t *testing.T) {
 		{"/jobs/1", "step 3 of 3"},
 		{"/jobs/3", "of 40 tasks done"},
 		{"/jobs/4", "nowhere"},
-		{"/jobs/5", "Why it is pending"},
+		{"/jobs/5", "What it waits for"},
 		{"/hosts/" + hostName, "Slots in use: "},
 		{"/log", "was submitted"},
 		{"/shares", u.Username},

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/test/terminal"
 )
 
 // watched is a command whose output is read while it runs.
@@ -150,6 +152,49 @@ func TestTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.watch(u, "tail", "1").ends(1, "")
+}
+
+// TestTailAtAStoppedTerminal interrupts execd tail while its terminal accepts no data.
+func TestTailAtAStoppedTerminal(t *testing.T) {
+	m := newMachine(t, 1)
+	u := someUsers(t, 1)[0]
+	m.start()
+	dir := m.open("tmp")
+	send := m.pipe(filepath.Join(dir, "gate"))
+	m.write("tmp/job.sh", "#!/bin/sh\necho begins\nread word <gate\necho continues\nread word <gate\n")
+	if r := m.as(u, "qsub", "-wd", dir, "-j", "y", "-o", dir+"/out", dir+"/job.sh"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	cmd := m.command(context.Background(), u, "../execd", "tail", "-f", "1")
+	s := terminal.Start(t, cmd, 24, 80)
+	s.See("begins")
+	s.Stop()
+	send("go on")
+	// The process is in write(2) when its state says so; the kernel names the place n_tty_write or another one.
+	m.until("execd tail waits for the terminal", func() bool { return writes(t, cmd.Process.Pid) })
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if status := s.Status(); status != 130 {
+		t.Errorf("status %d, want 130", status)
+	}
+	send("end")
+}
+
+// writes reports whether a thread of a process is in write(2) (proc_pid_syscall(5)).
+func writes(t *testing.T, pid int) bool {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range threads {
+		text, _ := os.ReadFile(name) // the thread may have ended
+		if number, _, _ := strings.Cut(string(text), " "); number == fmt.Sprint(unix.SYS_WRITE) {
+			return true
+		}
+	}
+	return false
 }
 
 // TestTailOfPipe follows an array job of which one task puts a pipe in the place of its output.

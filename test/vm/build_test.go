@@ -24,10 +24,13 @@ type builder struct {
 }
 
 // test builds the tests of a package.
-func (b *builder) test(t *testing.T, pkg string) string {
+func (b *builder) test(t *testing.T, pkg string, failpoints bool) string {
 	t.Helper()
-	out := filepath.Join(b.dir, strings.ReplaceAll(pkg, "/", "-")+".test")
-	return b.build(t, out, "test", "-c", "-trimpath", "-o", out, "./"+pkg)
+	out, tags := filepath.Join(b.dir, strings.ReplaceAll(pkg, "/", "-")+".test"), ""
+	if failpoints {
+		out, tags = out+".failpoint", "failpoint"
+	}
+	return b.build(t, out, "test", "-c", "-trimpath", "-tags", tags, "-o", out, "./"+pkg)
 }
 
 // programs builds the executables, and returns their directory.

@@ -20,6 +20,7 @@ type step struct {
 	run, skip  string   // as go test has them; of skip "TEST|/SUBTEST", in this order
 	user       string   // user of the tests, in a delegated control group; "" is root
 	programs   bool     // execd and sge_shepherd-go are in the folder testenv.ProgramsEnv
+	failpoints bool     // the tests are built with failpoints (internal/failpoint)
 	gridEngine bool     // the real Grid Engine is available, if this machine has it
 	env        []string // more environment
 	properties []string // of the unit in which systemd runs them: "MemoryMax=1G"
@@ -76,15 +77,13 @@ var fileSystemTools = map[string]string{
 // separate guests.
 var machines = map[string]machine{
 	"v2": {
-		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience, Modules: fileSystems, Files: fileSystemTools},
+		Machine: guest.Machine{Sockets: 2, Cores: 2, Threads: 2, Nodes: 2, Timeout: patience},
 		steps: []step{
-			{pkg: "internal/host/scratch"},
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 			{pkg: "limits/topology", run: "^TestThisMachineCanBeRead$"},
 			{pkg: "agent/ptf", run: "^Test(Weights|Nice)"},
 			{pkg: "agent/launch", run: "Core|ProcessorsOfAQueue|" + groupsOfJobs},
-			{pkg: "agent/launch", programs: true, run: directoriesInShort},
 			{pkg: "agent/scope", run: "^TestWithoutSystemd"},
 			{pkg: "cmd/execd", programs: true, run: cores},
 		},
@@ -100,8 +99,10 @@ var machines = map[string]machine{
 	},
 	// Limits of memory and swap space together, on a machine with swap space.
 	"hybrid": {
-		Machine: guest.Machine{Cores: 2, Cgroup: guest.Hybrid, Swap: 256, Timeout: patience},
+		Machine: guest.Machine{Cores: 2, Cgroup: guest.Hybrid, Swap: 256, Timeout: patience, Modules: fileSystems, Files: fileSystemTools},
 		steps: []step{
+			{pkg: "internal/host/scratch"},
+			{pkg: "agent/launch", programs: true, run: directoriesInShort},
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/group", run: "Freeze|OutOfMemory|TestMemory|Signal", skip: "/h_rss|/with_v1_alone"},
 		},
@@ -186,7 +187,7 @@ func directoriesWith(cgroup string) machine {
 		Machine: guest.Machine{Cores: 2, Cgroup: cgroup, Timeout: patience, Modules: fileSystems, Files: fileSystemTools},
 		steps: []step{
 			{pkg: "internal/host/scratch"},
-			{pkg: "agent/launch", programs: true, run: directoriesOfJobs},
+			{pkg: "agent/launch", programs: true, failpoints: true, run: directoriesOfJobs},
 		},
 	}
 }

@@ -67,7 +67,7 @@ func boot(t *testing.T, b *builder, m machine) {
 	for _, s := range m.steps {
 		dir := path.Join(home, s.pkg)
 		program := path.Join(dir, path.Base(s.pkg)+".test")
-		m.Files[program] = b.test(t, s.pkg)
+		m.Files[program] = b.test(t, s.pkg, s.failpoints)
 		if testdata := filepath.Join(moduleRoot, s.pkg, "testdata"); isDir(testdata) {
 			m.Files[path.Join(dir, "testdata")] = testdata
 		}

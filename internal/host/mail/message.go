@@ -90,6 +90,16 @@ func WithDeleter(m Message, d *job.Description, who string) Message {
 	return m
 }
 
+// WithUsage returns the mail for the end of a job with a line about what the job used, and what to
+// request next time: see package usagetext.
+//
+// Programs that read mails of 8.1.9 search for fields, which are lines that begin with a blank and have
+// an equals sign. This line comes after them and is not a field.
+func WithUsage(m Message, line string) Message {
+	m.Text += "Used: " + clean(line) + "\n"
+	return m
+}
+
 // Files are the files of a job directory that a mail to administrators shows, or the ends of them.
 type Files struct{ Trace, Error, PEHosts string }
 

@@ -14,9 +14,9 @@ import (
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/cmd/execd/internal/records"
-	"github.com/execd-project/execd/cmd/execd/internal/seff"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/terminal"
+	"github.com/execd-project/execd/internal/usagetext"
 	"github.com/execd-project/execd/standalone/api"
 )
 
@@ -97,7 +97,7 @@ func (c *Command) tellUsage(ctx context.Context, d *api.Client, job uint32, task
 		return nil
 	}, func(int, error) {}) // qacct reports invalid lines
 	if err == nil && len(found) >= max(tasks, 1) {
-		c.tell(fmt.Sprintf("job %d used ", job) + seff.Line(&used))
+		c.tell(fmt.Sprintf("job %d used ", job) + usagetext.Line(&used))
 	}
 }
 

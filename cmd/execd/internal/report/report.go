@@ -5,6 +5,7 @@ package report
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ time, memory, and how long they were pending. A run belongs to the time in which
   --to TIME    end of the time, which is not part of it (default: now)
   --all        report on all records of the file
   --file FILE  accounting file, - for standard input (default: that of the daemon)
+  --html       print a page for a browser, with plots; it needs no other file and no script
   --json       print JSON
   --help       print this text
 
@@ -71,6 +73,8 @@ type request struct {
 	from, to time.Time // zero for no bound
 	file     string
 	json     bool
+	html     bool
+	shift    int64 // seconds by which the time zone is ahead of UTC now
 }
 
 // Run runs the command and returns the exit status. A returned error has not been printed yet.
@@ -84,12 +88,21 @@ func (c *Command) Run() (int, error) {
 		return ExitFailed, err
 	}
 	v := newView(q, sums)
-	text := []byte(v.text(c.Now.Location()))
-	if q.json {
+	var text []byte
+	switch {
+	case q.html:
+		var b bytes.Buffer
+		if err := v.html(&b, sums, c.Now); err != nil {
+			return ExitFailed, fmt.Errorf("cannot make the page: %w", err)
+		}
+		text = b.Bytes()
+	case q.json:
 		if text, err = json.Marshal(v); err != nil {
 			return ExitFailed, err
 		}
 		text = append(printable.AppendJSON(nil, text), '\n')
+	default:
+		text = []byte(v.text(c.Now.Location()))
 	}
 	if _, err := c.Stdout.Write(text); err != nil {
 		return ExitFailed, err
@@ -99,14 +112,19 @@ func (c *Command) Run() (int, error) {
 
 func (c *Command) parse() (*request, error) {
 	q := &request{}
+	_, shift := c.Now.Zone()
+	q.shift = int64(shift)
 	var from, to string
 	var all bool
-	line, err := options.Parse(Usage, c.Args, options.Values{"by": &q.by, "from": &from, "to": &to, "all": &all, "file": &q.file, "json": &q.json})
+	line, err := options.Parse(Usage, c.Args, options.Values{"by": &q.by, "from": &from, "to": &to, "all": &all, "file": &q.file, "json": &q.json, "html": &q.html})
 	if err != nil {
 		return nil, err
 	}
 	if len(line.Operands) > 0 {
 		return nil, options.Usagef("unexpected argument %q", line.Operands[0])
+	}
+	if q.json && q.html {
+		return nil, options.Usagef("--json and --html exclude each other")
 	}
 	for _, group := range q.by {
 		if !slices.Contains(Groups, group) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"strings"
+	"time"
 
 	"github.com/execd-project/execd/accounting"
 )
@@ -46,6 +47,9 @@ type sums struct {
 	groups []string
 	by     []map[string]*usage // of each group
 	total  usage
+	step   int64            // seconds of one element of at
+	shift  int64            // seconds by which days begin before those of UTC
+	at     map[int64]*usage // by the time of the end in steps; nil if it is not needed
 }
 
 const (
@@ -55,6 +59,11 @@ const (
 	// others is the name for the sum of all further names. No user, project or queue can have this
 	// name.
 	others = "(others)"
+	// hour and day are steps of the time in seconds. Periods up to mostHours are added up by hours.
+	hour, day = 3600, 86400
+	mostHours = 10 * 24
+	// mostDays is the maximum number of steps in memory. A file with more has wrong times.
+	mostDays = 50_000
 	// none is the name of no project (sge_types(1)).
 	none = "NONE"
 )
@@ -63,6 +72,12 @@ func newSums(q *request) *sums {
 	s := &sums{request: q, groups: q.by}
 	for range s.groups {
 		s.by = append(s.by, map[string]*usage{})
+	}
+	if q.html {
+		s.at, s.step = map[int64]*usage{}, hour
+		if q.to.IsZero() || q.to.Sub(q.from) > mostHours*time.Hour {
+			s.step, s.shift = day, q.shift
+		}
 	}
 	return s
 }
@@ -89,6 +104,9 @@ func (s *sums) add(r *accounting.Record) {
 		}
 	}
 	s.total.add(&u)
+	if s.at != nil && !at.IsZero() {
+		s.moment((at.Unix() + s.shift) / s.step).add(&u)
+	}
 	for i, group := range s.groups {
 		name := r.Owner
 		switch group {
@@ -118,9 +136,24 @@ func (s *sums) name(group int, name string) *usage {
 	return u
 }
 
+// moment returns the sum of a step of the time. It returns a sum that no plot shows if there are too
+// many steps.
+func (s *sums) moment(at int64) *usage {
+	u := s.at[at]
+	if u == nil {
+		if u = (&usage{}); len(s.at) < mostDays {
+			s.at[at] = u
+		}
+	}
+	return u
+}
+
 // merge adds other sums for the same request.
 func (s *sums) merge(other *sums) {
 	s.total.add(&other.total)
+	for at, u := range other.at {
+		s.moment(at).add(u)
+	}
 	for i := range s.groups {
 		for name, u := range other.by[i] {
 			s.name(i, name).add(u)

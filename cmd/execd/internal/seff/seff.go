@@ -11,11 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/cmd/execd/internal/records"
@@ -23,6 +21,7 @@ import (
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/textfile"
+	"github.com/execd-project/execd/internal/usagetext"
 )
 
 // Usage is the output of --help.
@@ -174,52 +173,33 @@ func (c *Command) read(name string, jobs []wanted) ([]result, error) {
 // show prints the result for people.
 func (r *result) show(w io.Writer) {
 	printer.Fprintf(w, "Job %d (%s) of %s: %s\n", r.last.Job, r.last.JobName, r.last.Owner, printer.Trusted(r.outcome()))
-	text := clock(r.Longest)
+	text := usagetext.Clock(r.Longest)
 	if r.Records > 1 {
-		text += fmt.Sprintf(" at most, %s in all", clock(r.Wallclock))
+		text += fmt.Sprintf(" at most, %s in all", usagetext.Clock(r.Wallclock))
 	}
 	if r.TimeLimit > 0 {
-		text += fmt.Sprintf(", %s of the %s requested (h_rt)", percent(r.Longest/float64(r.TimeLimit)), clock(float64(r.TimeLimit)))
+		text += fmt.Sprintf(", %s of the %s requested (h_rt)", usagetext.Percent(r.Longest/float64(r.TimeLimit)), usagetext.Clock(float64(r.TimeLimit)))
 	}
 	printer.Fprintf(w, "  Run time  %s\n", printer.Trusted(text))
-	text = clock(r.CPU)
+	text = usagetext.Clock(r.CPU)
 	if r.Granted > 0 {
-		text += fmt.Sprintf(", %s of %s", percent(r.CPUPart()), plural(r.Slots, "slot"))
+		text += fmt.Sprintf(", %s of %s", usagetext.Percent(r.CPUPart()), usagetext.Slots(r.Slots))
 	}
 	printer.Fprintf(w, "  CPU time  %s\n", printer.Trusted(text))
 	switch text = "not measured"; {
 	case r.Memory > 0 && r.Requested > 0:
-		text = fmt.Sprintf("%s at most, %s of the %s requested (%s", memory(r.Memory), percent(r.MemoryPart()), memory(r.Requested), r.Request)
+		text = fmt.Sprintf("%s at most, %s of the %s requested (%s", usagetext.Memory(r.Memory), usagetext.Percent(r.MemoryPart()), usagetext.Memory(r.Requested), r.Request)
 		if r.Slots > 1 {
 			text += " for each slot"
 		}
 		text += ")"
 	case r.Memory > 0:
-		text = memory(r.Memory) + " at most, nothing requested"
+		text = usagetext.Memory(r.Memory) + " at most, nothing requested"
 	}
 	printer.Fprintf(w, "  Memory    %s\n", text)
 	if advice := r.Advice(); len(advice) > 0 {
 		printer.Fprintf(w, "  Next time request %s\n", strings.Join(advice, " "))
 	}
-}
-
-// Line returns the usage of a job in one line, such as "1:00:05 of CPU time, 25 % of 4 slots, and
-// 1.2G of memory".
-func Line(e *accounting.Efficiency) string {
-	text := clock(e.CPU) + " of CPU time"
-	if e.Granted > 0 {
-		text += fmt.Sprintf(", %s of %s", percent(e.CPUPart()), plural(e.Slots, "slot"))
-	}
-	switch {
-	case e.Memory > 0 && e.Requested > 0:
-		text += printer.Sprintf(", and %s of memory, %s of the request (%s)", memory(e.Memory), percent(e.MemoryPart()), e.Request)
-	case e.Memory > 0:
-		text += ", and " + memory(e.Memory) + " of memory"
-	}
-	if advice := e.Advice(); len(advice) > 0 {
-		text += printer.Sprintf("; next time request %s", strings.Join(advice, " "))
-	}
-	return text
 }
 
 // outcome returns one phrase about how the job ended.
@@ -263,32 +243,4 @@ func (r *result) view() view {
 		Wallclock: r.Wallclock, Longest: r.Longest, TimeLimit: r.TimeLimit, CPU: r.CPU, CPUPart: r.CPUPart(),
 		Memory: r.Memory, MemoryRequested: r.Requested, MemoryPart: r.MemoryPart(), Request: r.Request, Advice: r.Advice(),
 	}
-}
-
-// clock prints seconds as hours, minutes and seconds.
-func clock(seconds float64) string {
-	d := time.Duration(math.Round(seconds)) * time.Second
-	if seconds < 10 {
-		return strconv.FormatFloat(seconds, 'f', 1, 64) + " s"
-	}
-	h, m, s := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
-	return fmt.Sprintf("%d:%02d:%02d", h, m, s)
-}
-
-// memory prints bytes with one decimal.
-func memory(bytes uint64) string {
-	units, i, v := "KMGTPE", 0, float64(bytes)/1024
-	for v >= 1024 && i < len(units)-1 {
-		v, i = v/1024, i+1
-	}
-	return strconv.FormatFloat(v, 'f', 1, 64) + units[i:i+1]
-}
-
-func percent(part float64) string { return strconv.FormatFloat(part*100, 'f', 0, 64) + " %" }
-
-func plural(n int, word string) string {
-	if n != 1 {
-		word += "s"
-	}
-	return fmt.Sprintf("%d %s", n, word)
 }

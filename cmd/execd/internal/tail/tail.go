@@ -25,6 +25,7 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/terminal"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/standalone/api"
 )
@@ -78,8 +79,20 @@ const (
 	mostTasks  = 20
 )
 
-// Run runs the command and returns the exit status. A returned error has not been printed yet.
+// Run runs the command and returns the exit status. A returned error has not been printed yet. When
+// the context is done it returns ExitInterrupted, even if a stopped terminal or a full pipe holds its
+// output.
 func (c *Command) Run(ctx context.Context) (int, error) {
+	of := *c
+	of.Stdout = terminal.NewWriter(ctx, c.Stdout)
+	status, err := of.run(ctx)
+	if err != nil && ctx.Err() != nil {
+		return ExitInterrupted, nil //nolint:nilerr // the user knows why
+	}
+	return status, err
+}
+
+func (c *Command) run(ctx context.Context) (int, error) {
 	q, follow, err := c.parse()
 	if err != nil {
 		return options.Exit(c.Stdout, Usage, err)

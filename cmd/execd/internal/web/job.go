@@ -21,26 +21,29 @@ import (
 	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/quantity"
+	"github.com/execd-project/execd/standalone/api"
 )
 
 // jobPage is the page of a job.
 type jobPage struct {
-	ID      int
-	Name    string
-	Owner   string
-	Known   bool // known to the daemon; otherwise there are only records
-	Detail  *qstat.JobDetail
-	States  []string
-	Line    *timeLine
-	Meters  []meter
-	Steps   []step
-	More    int // number of steps that are not shown
-	Mine    bool
-	Actions []action
-	Change  []field // that qalter can change; none if the user may not
-	Output  *jobOutput
-	Used    *accounting.Efficiency // of finished tasks; nil without a record
-	Advice  string
+	ID       int
+	Name     string
+	Owner    string
+	Known    bool // known to the daemon; otherwise there are only records
+	Detail   *qstat.JobDetail
+	States   []string
+	Line     *timeLine
+	Events   []api.Event // the latest first
+	Problems []string    // errors of the job
+	Meters   []meter
+	Steps    []step
+	More     int // number of steps that are not shown
+	Mine     bool
+	Actions  []action
+	Change   []field // that qalter can change; none if the user may not
+	Output   *jobOutput
+	Used     *accounting.Efficiency // of finished tasks; nil without a record
+	Advice   string
 }
 
 // action is a button on the page.
@@ -93,6 +96,7 @@ type jobOutput struct {
 
 const (
 	stepsMost   = 50
+	eventsMost  = 20
 	outputBytes = 64 << 10
 	outputLines = 200
 )
@@ -129,16 +133,23 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 	if past.runs > 0 {
 		last := past.last[len(past.last)-1]
 		p.Name, p.Owner = cmp.Or(p.Name, last.JobName), cmp.Or(p.Owner, last.Owner)
-		p.Used = &past.used
-		p.Advice = strings.Join(p.Used.Advice(), " ")
+		if past.used.Longest > 0 || past.used.Memory > 0 {
+			p.Used = &past.used
+		}
+		p.Advice = strings.Join(past.used.Advice(), " ")
 		if !p.Known {
 			p.States = []string{"finished"}
 		}
 	}
 	p.Mine = p.Owner == user
 	p.steps(tasks, past)
+	// The page works without the events of the job.
+	if recent, err := s.session.Recent(ctx); err == nil {
+		p.eventsOf(recent.Events)
+	}
 	p.Line = newTimeLine(p, past.submitted, now)
 	if p.Known {
+		p.Problems = problems(p.Detail, now)
 		p.Meters = meters(p.Detail, tasks, now)
 		manager := false
 		if !p.Mine {
@@ -237,6 +248,9 @@ func (p *jobPage) steps(tasks *qstat.Job, past *history) {
 	var list []step
 	for _, r := range past.last {
 		s := step{Task: r.Task, State: "finished", Where: r.Queue + "@" + r.Host, How: "exit status " + strconv.Itoa(r.ExitStatus)}
+		if r.Failed != 0 {
+			s.State = "failed"
+		}
 		if !r.Start.IsZero() {
 			s.Started = r.Start.Unix()
 		}
@@ -270,6 +284,38 @@ func (p *jobPage) steps(tasks *qstat.Job, past *history) {
 	p.More = past.runs - len(past.last) + len(list) - len(p.Steps)
 }
 
+// eventsOf selects the events of this job, in the order of time. There is one job of a number at a time, but a
+// number is used again.
+func (p *jobPage) eventsOf(all []api.Event) {
+	for _, e := range slices.Backward(all) {
+		if int(e.Job) == p.ID && len(p.Events) < eventsMost {
+			p.Events = append(p.Events, e)
+		}
+	}
+}
+
+// problems returns the errors of a job that the reasons why it is pending do not contain.
+func problems(d *qstat.JobDetail, now time.Time) (list []string) {
+	known := strings.Join(d.WaitingFor, "\n")
+	add := func(before, text string) {
+		if text != "" && !strings.Contains(known, text) {
+			known += "\n" + text
+			list = append(list, before+text)
+		}
+	}
+	for _, t := range d.Details {
+		add("", t.ErrorReason)
+	}
+	if e := d.LastEnding; e != nil {
+		before := clock(e.Time, now)
+		if len(d.TaskIDs) > 0 {
+			before += ", task " + strconv.Itoa(e.Task)
+		}
+		add(before+": ", e.Text)
+	}
+	return list
+}
+
 // meters compares the usage of a running job with its limits. For each limit it uses the task that
 // is closest to it.
 func meters(d *qstat.JobDetail, tasks *qstat.Job, now time.Time) []meter {
@@ -280,7 +326,8 @@ func meters(d *qstat.JobDetail, tasks *qstat.Job, now time.Time) []meter {
 	for _, r := range d.Hard {
 		requests[r.Name] = r.Value
 	}
-	var longest, cpu, granted, memory, peak, slots float64
+	var longest, cpu, mostCPU, granted, memory, peak, slots, all, io float64
+	measured := false
 	for _, t := range tasks.Tasks {
 		if t.Phase != qstat.Running || t.Started == 0 {
 			continue
@@ -289,17 +336,30 @@ func meters(d *qstat.JobDetail, tasks *qstat.Job, now time.Time) []meter {
 		for _, g := range t.Grants {
 			n += g.Slots
 		}
-		slots = max(slots, float64(n))
+		slots, all = max(slots, float64(n)), all+float64(n)
 		run := max(float64(now.Unix()-t.Started), 0)
 		longest = max(longest, run)
 		granted += run * float64(n)
-		if t.Usage != nil {
-			cpu += t.Usage.CPU
+		uses := []*qstat.Usage{t.Usage, t.PastUsage}
+		for _, sub := range t.Subtasks { // of a parallel job
+			uses = append(uses, sub.Usage)
 		}
+		own := 0.0
+		for _, u := range uses {
+			if u != nil {
+				measured = true
+				own, io = own+u.CPU, io+u.IO
+			}
+		}
+		cpu, mostCPU = cpu+own, max(mostCPU, own)
 	}
 	for _, t := range d.Details {
 		if t.Running {
-			memory, peak = max(memory, t.VirtualMemory), max(peak, t.MaxVirtualMemory)
+			own, most := t.VirtualMemory, t.MaxVirtualMemory
+			for _, sub := range t.Subtasks {
+				own, most = own+sub.VirtualMemory, most+sub.MaxVirtualMemory
+			}
+			memory, peak = max(memory, own), max(peak, most)
 		}
 	}
 	if slots == 0 {
@@ -312,23 +372,42 @@ func meters(d *qstat.JobDetail, tasks *qstat.Job, now time.Time) []meter {
 		run.Text += " of " + joblist.Duration(float64(limit)) + " (h_rt)"
 	}
 	list = append(list, run)
+	if n, err := strconv.ParseFloat(requests[gpuMap], 64); err == nil && n > 0 {
+		list = append(list, meter{"GPUs", count(n*all) + " granted, without a measurement of their usage", -1})
+	}
+	if peak == 0 && !measured {
+		return append(list, meter{"Usage", "The host has not measured it yet.", -1})
+	}
 	use := meter{"CPU time", joblist.Duration(cpu), -1}
 	if granted > 0 {
 		use.Part = cpu / granted
 		use.Text += ", " + percent(use.Part) + " of its slots"
 	}
+	if limit, err := quantity.Time(requests["h_cpu"]); err == nil && limit > 0 && limit != quantity.Infinity {
+		most := float64(limit) * slots
+		use.Part = mostCPU / most
+		use.Text += ", " + percent(use.Part) + " of " + joblist.Duration(most) + " (h_cpu)"
+	}
 	list = append(list, use)
 	mem := meter{"Memory", size(memory) + " now, " + size(peak) + " at most", -1}
 	for _, name := range []string{"h_vmem", "h_rss", "s_vmem", "s_rss", "m_mem_free", "mem_free", "virtual_free"} {
 		if limit, err := quantity.Memory(requests[name]); err == nil && limit > 0 && limit != quantity.Infinity {
-			all := float64(limit) * slots
-			mem.Part = peak / all
-			mem.Text += ", " + percent(mem.Part) + " of " + size(all) + " (" + name + ")"
+			most := float64(limit) * slots
+			mem.Part = peak / most
+			mem.Text += ", " + percent(mem.Part) + " of " + size(most) + " (" + name + ")"
 			break
 		}
 	}
-	return append(list, mem)
+	list = append(list, mem)
+	if measured {
+		const gibibyte = 1 << 30
+		list = append(list, meter{"Read and written", size(io * gibibyte), -1})
+	}
+	return list
 }
+
+// Array reports whether the job has tasks.
+func (p *jobPage) Array() bool { return p.Detail != nil && len(p.Detail.TaskIDs) > 0 }
 
 // possible returns the actions that the states of a job allow.
 func possible(tasks *qstat.Job) []action {

@@ -46,7 +46,7 @@ func (s *source) overview(ctx context.Context) (*overview, error) {
 		}
 		row := host{Host: h}
 		for _, r := range h.Resources {
-			if r.Name == "gpu" {
+			if r.Name == gpuMap {
 				row.GPUs = strings.TrimSuffix(strings.TrimRight(r.Value, "0"), ".")
 				row.GPUs = cmp.Or(row.GPUs, "0")
 			}
@@ -97,6 +97,9 @@ type tab struct {
 	Name, Link string
 	Here       bool
 }
+
+// gpuMap is the complex attribute of the GPUs of a host.
+const gpuMap = "gpu"
 
 // pageSize is the number of jobs per page.
 const pageSize = 100
@@ -197,8 +200,9 @@ func (s *source) host(ctx context.Context, name string, now time.Time) (*hostPag
 
 // shares is the data of the share tree.
 type shares struct {
-	None  string // why there is no tree
-	Nodes []node
+	None     string // why there is no tree
+	Nodes    []node
+	Pictures []picture
 }
 
 // node is a node of the share tree.
@@ -227,6 +231,7 @@ func (s *source) shares(ctx context.Context) (*shares, error) {
 		}
 		p.Nodes = append(p.Nodes, n)
 	}
+	p.Pictures = pictures(p.Nodes)
 	return p, nil
 }
 

@@ -1,11 +1,15 @@
 package web
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // timeLine is a diagram of the times at which a job was pending and running.
 type timeLine struct {
 	From, To int64 // seconds since 1970
 	Bars     []bar
+	Marks    []mark // of events
 	Label    string // the diagram in words
 }
 
@@ -13,6 +17,12 @@ type timeLine struct {
 type bar struct {
 	X, Width, Y int
 	Kind        string // pending, running, done or failed
+}
+
+// mark is an event in the diagram.
+type mark struct {
+	X    int
+	Text string
 }
 
 const (
@@ -64,6 +74,11 @@ func newTimeLine(p *jobPage, submitted, now time.Time) *timeLine {
 	if len(l.Bars) == 0 {
 		l.Bars = append(l.Bars, bar{0, lineWidth, 0, "pending"})
 	}
+	for _, e := range p.Events {
+		if e.Time > l.From && e.Time < l.To {
+			l.Marks = append(l.Marks, mark{at(e.Time), clock(e.Time, now) + " " + e.What})
+		}
+	}
 	l.Label = "Submitted " + clock(l.From, now)
 	if len(steps) > 0 && steps[0].Started > 0 {
 		l.Label += ", started " + clock(steps[0].Started, now)
@@ -72,6 +87,17 @@ func newTimeLine(p *jobPage, submitted, now time.Time) *timeLine {
 		l.Label += ", ended " + clock(l.To, now)
 	}
 	return l
+}
+
+// Kinds returns the kinds of the bars, each once.
+func (l *timeLine) Kinds() []string {
+	var kinds []string
+	for _, b := range l.Bars {
+		if !slices.Contains(kinds, b.Kind) {
+			kinds = append(kinds, b.Kind)
+		}
+	}
+	return kinds
 }
 
 // Height returns the height of the diagram.
