@@ -22,7 +22,10 @@ func TestForgedScratch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := h.job.Description; d.Scratch != 0 || d.ScratchLimit != "" {
+		h.mu.Lock()
+		d := h.job.Description
+		h.mu.Unlock()
+		if d.Scratch != 0 || d.ScratchLimit != "" {
 			t.Errorf("%s: TMPDIR has %d bytes by %q, expected no limit as in root's configuration", forged, d.Scratch, d.ScratchLimit)
 		}
 	}
