@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent/api"
@@ -24,7 +25,6 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/top"
 	"github.com/execd-project/execd/internal/host/program"
 	"github.com/execd-project/execd/internal/options"
-	"github.com/execd-project/execd/qstat"
 )
 
 // completionPatience is the longest time that a shell waits for the daemon after a press of the
@@ -154,28 +154,41 @@ func ask(ctx context.Context, kind completion.Kind) (all []completion.Candidate)
 	return all
 }
 
-// listed asks the daemon for jobs with the options of qstat.
-func listed(ctx context.Context, options ...string) []qstat.Job {
-	session, err := qclient.Dial(ctx, "execd", io.Discard)
-	if err != nil {
+// listed is a line of qstat, which answers in half the time that its JSON takes.
+type listed struct{ job, name, owner, state string }
+
+// listedOwner is the maximum length of a name in the column of owners.
+const listedOwner = 12
+
+// list runs qstat and returns the lines of its table.
+func list(ctx context.Context, options ...string) (all []listed) {
+	var out bytes.Buffer
+	c := qclient.Command{Name: "qstat", Args: options, Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard}
+	if c.Run(ctx) != 0 {
 		return nil
 	}
-	defer session.Close()
-	d, err := session.View(ctx, "qstat", options...)
-	if err != nil {
+	head, _, _ := strings.Cut(out.String(), "\n")
+	name, owner, state := strings.Index(head, "name "), strings.Index(head, "user "), strings.Index(head, "state ")
+	if name < 0 || owner < name || state < owner {
 		return nil
 	}
-	return d.Jobs
+	for text := range strings.Lines(out.String()) {
+		line := []rune(text) // names may have blanks
+		job, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+		if _, err := strconv.Atoi(job); err != nil || len(line) <= state {
+			continue
+		}
+		of := func(from, to int) string { return strings.TrimSpace(string(line[from:to])) }
+		phase, _, _ := strings.Cut(of(state, len(line)), " ")
+		all = append(all, listed{job, of(name, owner), of(owner, state), phase})
+	}
+	return all
 }
 
 // jobs returns the jobs that qstat lists to the caller.
 func jobs(ctx context.Context) (all []completion.Candidate) {
-	for _, j := range listed(ctx) {
-		text := j.Name + " of " + j.Owner
-		if len(j.Tasks) > 0 {
-			text += ", " + j.Tasks[0].State
-		}
-		all = append(all, completion.Candidate{Word: strconv.Itoa(j.ID), Text: text})
+	for _, j := range list(ctx) {
+		all = append(all, completion.Candidate{Word: j.job, Text: j.name + " of " + j.owner + ", " + j.state})
 	}
 	return all
 }
@@ -186,11 +199,38 @@ func users(ctx context.Context) (all []completion.Candidate) {
 	for _, c := range ask(ctx, completion.Users) {
 		names[c.Word] = true
 	}
-	for _, j := range listed(ctx, "-u", "*") {
-		names[j.Owner] = true
+	cut := false
+	for _, j := range list(ctx, "-u", "*") {
+		if utf8.RuneCountInString(j.owner) < listedOwner {
+			names[j.owner] = true
+		} else {
+			cut = true
+		}
+	}
+	if cut {
+		for _, owner := range longNames(ctx) {
+			names[owner] = true
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		all = append(all, completion.Candidate{Word: name})
+	}
+	return all
+}
+
+// longNames returns the owners of all jobs, whose names qstat does not cut off as JSON.
+func longNames(ctx context.Context) (all []string) {
+	session, err := qclient.Dial(ctx, "execd", io.Discard)
+	if err != nil {
+		return nil
+	}
+	defer session.Close()
+	d, err := session.View(ctx, "qstat", "-u", "*")
+	if err != nil {
+		return nil
+	}
+	for i := range d.Jobs {
+		all = append(all, d.Jobs[i].Owner)
 	}
 	return all
 }
