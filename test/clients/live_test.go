@@ -43,6 +43,15 @@ rule sum:
     shell: "cat {input} > {output}"
 `
 
+// makeMakeflow writes the file for makeflow.
+const makeMakeflow = `
+parts = ["part%d.txt" % i for i in range(PARTS)]
+with open("Makeflow", "w") as f:
+    for i, part in enumerate(parts):
+        f.write("%s:\n\techo %d >> STARTED; (DOES) && echo %d > %s\n" % (part, i, i, part))
+    f.write("sum.txt: %s\n\tcat %s > sum.txt\n" % (" ".join(parts), " ".join(parts)))
+`
+
 // liveClients are the programs, by their command.
 var liveClients = map[string]liveClient{
 	"snakemake": {
@@ -63,13 +72,21 @@ fi
 	},
 	// With more jobs at once it runs jobs again that have ended: see docs/clients.md.
 	"makeflow": {
-		packages: "coop-computing-tools openmpi-bin", files: map[string]string{"make.py": `
-parts = ["part%d.txt" % i for i in range(PARTS)]
-with open("Makeflow", "w") as f:
-    for i, part in enumerate(parts):
-        f.write("%s:\n\techo %d >> STARTED; (DOES) && echo %d > %s\n" % (part, i, i, part))
-    f.write("sum.txt: %s\n\tcat %s > sum.txt\n" % (" ".join(parts), " ".join(parts)))
-`}, command: "python3 make.py && makeflow -T sge -J 30 Makeflow", endless: true, ignoresKill: true,
+		packages: "coop-computing-tools openmpi-bin", files: map[string]string{"make.py": makeMakeflow},
+		command: "python3 make.py && makeflow -T sge -J 30 Makeflow", endless: true, ignoresKill: true,
+	},
+	"sge_submit_workers": {
+		packages: "coop-computing-tools openmpi-bin", files: map[string]string{"make.py": makeMakeflow, "run.sh": `
+python3 make.py
+makeflow -T wq -Z port Makeflow &
+until test -s port; do sleep 0.1; done
+sge_submit_workers -t 300 127.0.0.1 $(cat port) 4 || kill $!
+wait $!
+status=$?
+qdel -u $USER
+until test -z "$(qstat)"; do sleep 0.1; done
+exit $status
+`}, command: "sh run.sh", endless: true, ignoresKill: true,
 	},
 	"toil": {
 		packages: "toil", files: map[string]string{"sum.py": `

@@ -310,7 +310,7 @@ func bcbioEnvironment(s *site, queue string) string {
 			key = ""
 		}
 	}
-	for _, name := range strings.Fields(s.must(s.run("qconf", "-spl"))) {
+	for name := range strings.FieldsSeq(s.must(s.run("qconf", "-spl"))) {
 		for line := range strings.Lines(s.must(s.run("qconf", "-sp", name))) {
 			if strings.HasPrefix(line, "allocation_rule") && strings.Contains(line, "$pe_slots") &&
 				slices.Contains(regexp.MustCompile(`\W+`).Split(value["pe_list"], -1), name) {

@@ -283,8 +283,8 @@ func TestCellDirectory(t *testing.T) {
 	}
 }
 
-// TestSoakSnakemake runs workflows with an unchanged Snakemake and --drmaa: one that succeeds, and
-// one with a rule that fails.
+// TestSoakSnakemake runs workflows with an unchanged Snakemake and --drmaa: one that succeeds, one with a
+// rule that fails, one whose job is deleted, and one with 200 jobs, during which the daemon is killed.
 func TestSoakSnakemake(t *testing.T) {
 	testenv.Soak(t)
 	if _, err := exec.LookPath("/usr/bin/snakemake"); err != nil {
@@ -298,20 +298,41 @@ rule sum:
     shell: "cat {input} > {output}"
 rule part:
     output: "part{i}.txt"
-    shell: "echo {wildcards.i} > {output}"
+    shell: "echo {wildcards.i} > {output}; echo x >> started"
 rule failing:
     output: "none.txt"
     shell: "exit 3"
+rule deleted:
+    output: "never.txt"
+    shell: "echo x >> sleeping; exec sleep 1000"
+rule many:
+    input: expand("part{i}.txt", i=range(3, 203))
+    output: "many.txt"
+    shell: "cat {input} > {output}"
 `
 	work := testenv.Open(t, filepath.Join(m.dir, "work"))
 	testenv.WriteFile(t, filepath.Join(work, "Snakefile"), workflow)
-	run := func(target string) (string, error) {
-		cmd := m.command(t.Context(), "/usr/bin/snakemake", "--latency-wait", "5", "--drmaa", " -V", "--drmaa-log-dir", "logs", "-j", "4", target)
+	begin := func(target string) (end func() (string, error)) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		cmd := m.command(ctx, "/usr/bin/snakemake", "--latency-wait", "5", "--drmaa", " -V", "--drmaa-log-dir", "logs", "-j", "250", target)
 		cmd.Dir = work
-		out, err := cmd.CombinedOutput()
-		return string(out), err
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return func() (string, error) {
+			defer cancel()
+			err := cmd.Wait()
+			return out.String(), err
+		}
 	}
-	if out, err := run("sum.txt"); err != nil || strings.Count(out, "Submitted DRMAA job") != 4 {
+	lines := func(name string) int {
+		text, _ := os.ReadFile(filepath.Join(work, name))
+		return bytes.Count(text, []byte("\n"))
+	}
+	if out, err := begin("sum.txt")(); err != nil || strings.Count(out, "Submitted DRMAA job") != 4 {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if sum, err := os.ReadFile(filepath.Join(work, "sum.txt")); err != nil || string(sum) != "0\n1\n2\n" {
@@ -319,8 +340,27 @@ rule failing:
 	}
 	// For DRMAA a job with any exit status is done. Snakemake then notices that the file is
 	// missing.
-	if out, err := run("none.txt"); err == nil || !strings.Contains(out, "MissingOutputException in rule failing") {
+	if out, err := begin("none.txt")(); err == nil || !strings.Contains(out, "MissingOutputException in rule failing") {
 		t.Errorf("the failing workflow: %v\n%s", err, out)
+	}
+	end := begin("never.txt")
+	until(m, "the job runs", func() bool { return lines("sleeping") == 1 })
+	if text, err := m.command(t.Context(), "execd", "qdel", "-u", m.user.Username).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+	if out, err := end(); err == nil || !strings.Contains(out, "Error in rule deleted") {
+		t.Errorf("the workflow whose job is deleted: %v\n%s", err, out)
+	}
+	before := lines("started")
+	end = begin("many.txt")
+	until(m, "a quarter has started", func() bool { return lines("started") >= before+50 })
+	m.daemon.Kill()
+	m.start()
+	if out, err := end(); err != nil || lines("many.txt") != 200 {
+		t.Errorf("%v: %d lines\n%s", err, lines("many.txt"), out)
+	}
+	if n := lines("started") - before; n != 200 {
+		t.Errorf("%d jobs have started, want 200", n)
 	}
 }
 
@@ -497,6 +537,86 @@ s.wait(job)
 		t.Error("the program was not killed")
 	}
 	m.noHelper(pid)
+}
+
+// TestKilledInEachCall kills a program in each call of the library.
+func TestKilledInEachCall(t *testing.T) { killedInEachCall(t, 1, 20) }
+
+// TestSoakKilledInEachCall does the same many times.
+func TestSoakKilledInEachCall(t *testing.T) {
+	testenv.Soak(t)
+	killedInEachCall(t, 40, 500)
+}
+
+// killedInEachCall kills programs at any point of a call, while another program submits jobs and waits
+// for them, which it must not notice. Nothing may be left of a killed program except its jobs, and
+// these must be complete.
+func killedInEachCall(t *testing.T, times, jobs int) {
+	m := newMachine(t)
+	sockets := m.sockets()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	other := m.command(ctx, "conformance", "many", strconv.Itoa(jobs))
+	var out bytes.Buffer
+	other.Stdout, other.Stderr = &out, &out
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range times {
+		for k, call := range []string{"init", "template", "run_job", "run_bulk_jobs", "control", "job_ps", "synchronize", "wait"} {
+			cmd := m.command(ctx, "conformance", "again", call)
+			ready, end := testenv.Begin(t, cmd)
+			if ready != "begins\n" {
+				t.Errorf("%s: it prints %q", call, ready)
+			}
+			time.Sleep(time.Duration(i+5*k) % 40 * time.Millisecond) // so long it makes calls
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+			if status, ok := errors.AsType[*exec.ExitError](end()); !ok || !status.Sys().(syscall.WaitStatus).Signaled() {
+				t.Errorf("%s: the program was not killed", call)
+			}
+			m.noHelper(cmd.Process.Pid)
+		}
+	}
+	if err := other.Wait(); err != nil {
+		t.Errorf("the other program: %v\n%s", err, out.String())
+	}
+	m.noHelper(other.Process.Pid)
+	list, err := m.command(ctx, "execd", "qstat", "-u", m.user.Username).Output()
+	if err != nil {
+		t.Error(err)
+	}
+	arrays := 0
+	for i, line := range strings.Split(strings.TrimSpace(string(list)), "\n") {
+		words := strings.Fields(line)
+		if i < 2 {
+			continue
+		}
+		if len(words) < 8 || words[2] != "dies" || words[4] != "hqw" && words[4] != "qw" || len(words) > 8 && words[8] != "1-3:1" {
+			t.Errorf("a job of a killed program: %q", line)
+		}
+		if len(words) > 8 {
+			arrays++
+		}
+	}
+	t.Attr("array-jobs", strconv.Itoa(arrays))
+	until(m, "the daemon has closed the connections", func() bool { return m.sockets() <= sockets })
+}
+
+// sockets returns how many sockets the daemon has open.
+func (m *machine) sockets() (n int) {
+	m.Helper()
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", m.daemon.Pid()))
+	if err != nil || len(links) == 0 {
+		m.Fatalf("the daemon has no files: %v", err)
+	}
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
 }
 
 // TestRestart stops the daemon, by SIGTERM and by SIGKILL, while a program submits jobs and waits.

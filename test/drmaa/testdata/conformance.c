@@ -637,6 +637,47 @@ static void many(int n) {
 		OK(drmaa_delete_job_template(jt[i], D));
 }
 
+/* Makes a call again and again, until it is killed. The jobs that it submits do not start. */
+static void again(const char *call) {
+	const char *held[] = {DRMAA_JOB_IDS_SESSION_ALL, NULL};
+	char id[64], other[64];
+	int n;
+	drmaa_job_ids_t *ids;
+	drmaa_job_template_t *jt = template("true"), *more;
+	OK(drmaa_set_attribute(jt, DRMAA_JS_STATE, DRMAA_SUBMISSION_STATE_HOLD, D));
+	OK(drmaa_set_attribute(jt, DRMAA_START_TIME, "2037/01/01 00:00", D)); /* for those that it releases */
+	OK(drmaa_set_attribute(jt, DRMAA_JOB_NAME, "dies", D));
+	OK(drmaa_run_job(id, sizeof id, jt, D));
+	printf("begins\n");
+	fflush(stdout);
+	while (!failures)
+		if (!strcmp(call, "init")) {
+			OK(drmaa_exit(D));
+			OK(drmaa_init(NULL, D));
+		} else if (!strcmp(call, "template")) {
+			more = template("true");
+			OK(drmaa_get_attribute(more, DRMAA_JOIN_FILES, other, sizeof other, D));
+			OK(drmaa_delete_job_template(more, D));
+		} else if (!strcmp(call, "run_job")) {
+			OK(drmaa_run_job(other, sizeof other, jt, D));
+		} else if (!strcmp(call, "run_bulk_jobs")) {
+			OK(drmaa_run_bulk_jobs(&ids, jt, 1, 3, 1, D));
+			drmaa_release_job_ids(ids);
+		} else if (!strcmp(call, "control")) {
+			OK(drmaa_control(id, DRMAA_CONTROL_RELEASE, D));
+			OK(drmaa_control(id, DRMAA_CONTROL_HOLD, D));
+		} else if (!strcmp(call, "job_ps")) {
+			OK(drmaa_job_ps(id, &n, D));
+		} else if (!strcmp(call, "synchronize")) {
+			IS(drmaa_synchronize(held, 1, 0, D), DRMAA_ERRNO_EXIT_TIMEOUT);
+		} else if (!strcmp(call, "wait")) {
+			IS(drmaa_wait(DRMAA_JOB_IDS_SESSION_ANY, NULL, 0, &n, 1, NULL, D), DRMAA_ERRNO_EXIT_TIMEOUT);
+		} else {
+			printf("unknown call\n");
+			failures++;
+		}
+}
+
 int main(int argc, char **argv) {
 	const struct { const char *name; void (*run)(void); int without; } groups[] = {
 		{"without session", without_session, 1}, {"sessions", sessions, 1}, {"attributes", attributes, 0}, {"empty session", empty, 0},
@@ -648,6 +689,11 @@ int main(int argc, char **argv) {
 		many(atoi(argv[2]));
 		OK(drmaa_exit(D));
 		return failures != 0;
+	}
+	if (argc == 3 && strcmp(argv[1], "again") == 0) {
+		OK(drmaa_init(NULL, D));
+		again(argv[2]);
+		return 1;
 	}
 	for (size_t i = 0; argc == 2 && i < sizeof groups / sizeof *groups; i++)
 		if (strcmp(argv[1], groups[i].name) == 0) {
