@@ -16,7 +16,7 @@ import (
 func TestConflictingOptions(t *testing.T) {
 	for args, want := range map[string]string{
 		"--listen :6446":                "--listen needs",
-		"--tls-cert x":                  "--listen, which is missing",
+		"--tls-cert x":                  "--listen or --web, which is missing",
 		"--listen-loopback 127.0.0.1:1": "need each other",
 		"--token-file x":                "need each other",
 		"--nonsense":                    "nonsense",

@@ -111,7 +111,7 @@ func parse(name string, args []string) (*settings, error) {
 		"metrics": &s.metrics, "sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser,
 		"health-interval": &s.healthIntervalText, "hang-up": &s.hangUpText, "gpu-root": &s.gpuRoot, "manager": &s.managers, "log-level": &s.logLevels,
 		"log-json": &s.logJSON, "audit-required": &s.auditRequired,
-		"tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
+		"web": &s.web, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
 	}
 	// How other masters than the daemon itself get to it.
 	others := options.Values{
@@ -122,7 +122,6 @@ func parse(name string, args []string) (*settings, error) {
 	if s.ownMaster {
 		to["spool-per-user"], to["spool-reserve"], to["memory-per-user"] = &s.perUserText, &s.reserveText, &s.memoryText
 		to["front-user"], to["one-process"], to["only"] = &s.frontUser, &s.oneProcess, &s.only
-		to["web"] = &s.web
 	} else {
 		maps.Copy(to, others)
 	}
@@ -186,7 +185,7 @@ func (s *settings) complete() error {
 	case s.listen == "" && len(s.masters) > 0:
 		return options.Usagef("--master is for --listen, which is missing")
 	case s.listen == "" && s.web == "" && tls:
-		return options.Usagef("--tls-cert, --tls-key and --tls-ca are for %s, which is missing", map[bool]string{true: "--web", false: "--listen"}[s.ownMaster])
+		return options.Usagef("--tls-cert, --tls-key and --tls-ca are for %s, which is missing", map[bool]string{true: "--web", false: "--listen or --web"}[s.ownMaster])
 	case s.listen != "" && (s.tlsCert == "" || s.tlsKey == "" || s.tlsCA == "" || len(s.masters) == 0):
 		return options.Usagef("--listen needs --tls-cert, --tls-key, --tls-ca and --master; without certificates there is --listen-loopback")
 	case (s.loopback == "") != (s.tokenFile == ""):

@@ -42,6 +42,8 @@ Access
   --listen-loopback ADDRESS
                        TCP without certificates, on a loopback address
   --token-file FILE    file with the token that callers there must send
+  --web ADDRESS        TCP address, host:port, of pages for browsers over TLS: see
+                       execd-web(1) (default: none). --tls-ca may be missing
 
 Operation
   --metrics ADDRESS    Prometheus metrics and /healthz (default: none)

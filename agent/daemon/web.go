@@ -7,9 +7,10 @@ import (
 	"maps"
 	"net"
 
-	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/api/serve"
 	"github.com/execd-project/execd/internal/certfile"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/options"
 )
 
@@ -31,8 +32,9 @@ type Web struct {
 	Host   string
 	// Front says that this process has no rights of users.
 	Front bool
-	// Agent returns the agent. It may be called while the pages are served.
-	Agent func() *agent.Agent
+	// Call calls a method of the agent for a user whom the pages have identified: see serve.Server.Call. It may be
+	// called while the pages are served.
+	Call func(ctx context.Context, u *userdb.User, remote string, m api.Method, in, out any) error
 }
 
 // checkWeb refuses options that contradict each other.
@@ -66,7 +68,9 @@ func (d *daemon) openWeb() (err error) {
 	}
 	d.pages, err = d.Web(&Web{
 		Address: d.web, Listener: d.browsers.Addr(), Files: files, Master: d.master, Host: d.host, Front: d.isFront(),
-		Agent: func() *agent.Agent { return d.agent },
+		Call: func(ctx context.Context, u *userdb.User, remote string, m api.Method, in, out any) error {
+			return d.server.Call(ctx, u, "web", remote, m, in, out)
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("--web: %w", err)

@@ -242,7 +242,7 @@ func runAgent(args []string) (int, error) {
 	if err != nil {
 		return daemon.ExitCannotRun, err
 	}
-	c := daemon.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version.String()}
+	c := daemon.Command{Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version.String(), Web: newPages}
 	return c.Run()
 }
 

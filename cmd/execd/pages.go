@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/api/serve"
@@ -15,19 +15,21 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// daemonPages are the web pages of execd standalone.
+// daemonPages are the web pages of execd standalone and execd agent.
 type daemonPages struct{ *web.Site }
 
 // newPages makes the web pages of a daemon.
 func newPages(h *daemon.Web) (daemon.Pages, error) {
-	master, ok := h.Master.(*standalone.Master)
-	if !ok {
-		return nil, errors.New("only execd standalone has pages")
+	w := &web.Host{Address: h.Address, Listener: h.Listener, Files: h.Files, Front: h.Front}
+	switch master := h.Master.(type) {
+	case nil: // execd agent
+		w.Call = h.Call
+	case *standalone.Master:
+		w.As = func(u *userdb.User) qclient.Daemon { return master.As(u, audit.Caller{Via: "web"}) }
+	default:
+		return nil, fmt.Errorf("no pages for a master of type %T", master)
 	}
-	site, err := web.NewSite(&web.Host{
-		Address: h.Address, Listener: h.Listener, Files: h.Files, Front: h.Front,
-		As: func(u *userdb.User) qclient.Daemon { return master.As(u, audit.Caller{Via: "web"}) },
-	})
+	site, err := web.NewSite(w)
 	if err != nil {
 		return nil, err
 	}

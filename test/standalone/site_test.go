@@ -3,16 +3,10 @@ package standalone
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -25,84 +19,23 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// issuer is an authority that signs certificates.
-type issuer struct {
-	testing.TB
-	leaf *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-// issue signs a certificate; an issuer without a certificate makes its own one. It returns both in PEM, the key
-// second.
-func (i *issuer) issue(template *x509.Certificate) (certificate, private []byte) {
-	i.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		i.Fatal(err)
-	}
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
-	parent, signer := i.leaf, i.key
-	if parent == nil {
-		parent, signer = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		i.Fatal(err)
-	}
-	if i.leaf == nil {
-		if i.leaf, err = x509.ParseCertificate(der); err != nil {
-			i.Fatal(err)
-		}
-		i.key = key
-	}
-	text, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		i.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
-}
-
-// newIssuer makes an authority and returns its certificate in PEM.
-func newIssuer(t testing.TB) (*issuer, []byte) {
-	t.Helper()
-	i := &issuer{TB: t}
-	text, _ := i.issue(&x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
-	return i, text
-}
-
-// userCertificate makes a certificate for a user of the pages, or for a host if name is empty.
-func (i *issuer) userCertificate(name string) tls.Certificate {
-	i.Helper()
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: "root"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	if name != "" {
-		template.URIs = []*url.URL{{Scheme: "execd", Opaque: "user:" + name}}
-	}
-	certificate, err := tls.X509KeyPair(i.issue(template))
-	if err != nil {
-		i.Fatal(err)
-	}
-	return certificate
-}
-
 // sited is a machine whose daemon serves pages for all users.
 type sited struct {
 	*site
-	issuer *issuer
+	issuer *testenv.Issuer
 	roots  *x509.CertPool
 }
 
 // withPages starts the daemon of a machine with pages. before is called just before the start.
-func withPages(m *machine, before func(*issuer)) *sited {
+func withPages(m *machine, before func(*testenv.Issuer)) *sited {
 	m.Helper()
-	i, authority := newIssuer(m)
-	certificate, key := i.issue(&x509.Certificate{
+	i, authority := testenv.NewIssuer(m)
+	certificate, key := i.Issue(&x509.Certificate{
 		DNSNames: []string{"node1.test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	for name, text := range map[string][]byte{"ca.pem": authority, "cert.pem": certificate, "key.pem": key} {
@@ -298,15 +231,15 @@ func TestPagesOfDaemon(t *testing.T) {
 	}
 
 	// Certificates of users.
-	foreign, _ := newIssuer(t)
+	foreign, _ := testenv.NewIssuer(t)
 	for name, c := range map[string]struct {
 		certificate tls.Certificate
 		status      int
 	}{
-		"of a user":                 {s.issuer.userCertificate(me.Username), http.StatusOK},
-		"of a user who is not here": {s.issuer.userCertificate("nosuchuser"), http.StatusUnauthorized},
-		"of a host":                 {s.issuer.userCertificate(""), http.StatusUnauthorized},
-		"of a foreign authority":    {foreign.userCertificate(me.Username), 0},
+		"of a user":                 {s.issuer.UserCertificate(me.Username), http.StatusOK},
+		"of a user who is not here": {s.issuer.UserCertificate("nosuchuser"), http.StatusUnauthorized},
+		"of a host":                 {s.issuer.UserCertificate(""), http.StatusUnauthorized},
+		"of a foreign authority":    {foreign.UserCertificate(me.Username), 0},
 	} {
 		response, err := s.client(c.certificate).Get(s.base + "/jobs") //nolint:noctx // the client has a limit
 		status := 0

@@ -33,6 +33,9 @@ func (c *call) caller() audit.Caller {
 	}
 	uid := on.uid
 	a := audit.Caller{Via: "socket", UID: &uid, PID: on.pid}
+	if on.via != "" {
+		a = audit.Caller{Via: on.via, UID: &uid, Remote: c.r.RemoteAddr}
+	}
 	if uid == 0 {
 		a.User = "root"
 	}

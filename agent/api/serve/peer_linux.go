@@ -30,6 +30,7 @@ type peerKey struct{}
 // connection holds the properties of a peer that are known before its first request.
 type connection struct {
 	*peerConn
+	via string // for Server.Call: the kind of the caller; empty for a connection
 	// The user is looked up once per connection, and only when needed, because the user database
 	// may be slow.
 	lookUp sync.Once

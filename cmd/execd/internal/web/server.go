@@ -10,14 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/internal/host/userdb"
-	"github.com/execd-project/execd/standalone/api"
 )
 
 //go:embed assets
@@ -28,8 +25,8 @@ type server struct {
 	ctx   context.Context //nolint:containedctx // the life of the streams
 	guard *guard
 	pages *template.Template
-	// begin makes the source of the data of a user.
-	begin func(u *userdb.User) *source
+	// begin makes the content for a user.
+	begin func(u *userdb.User) content
 	// updates is held by the page that is rendered for an update: of all users together only one
 	// at a time.
 	updates chan struct{}
@@ -43,13 +40,23 @@ type server struct {
 type desk struct {
 	user  *userdb.User
 	csrf  string
-	data  *source
+	data  content
 	live  *hub
 	turns chan struct{} // for the requests that are being answered
 	used  time.Time     // guarded by server.mu
 
 	mu      sync.Mutex
 	answers []answer // of the last actions, for the next page
+}
+
+// content provides the pages of one user.
+type content interface {
+	// menu lists the pages of the menu.
+	menu() []tab
+	// fill sets the title, the template and the data of the page of an address.
+	fill(ctx context.Context, p *page, u *url.URL) error
+	// act carries out an action on a job. It reports false if there is no such action.
+	act(r *http.Request, job, action string) (answer, bool)
 }
 
 // answer is the output of the command of an action.
@@ -68,7 +75,7 @@ const (
 )
 
 // newServer returns a server. Its streams end when ctx is done.
-func newServer(ctx context.Context, g *guard, begin func(*userdb.User) *source) *server {
+func newServer(ctx context.Context, g *guard, begin func(*userdb.User) content) *server {
 	s := &server{ctx: ctx, guard: g, begin: begin, updates: make(chan struct{}, 1), desks: map[uint32]*desk{}}
 	s.pages = template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html"))
 	return s
@@ -113,6 +120,7 @@ func (s *server) wait() {
 type page struct {
 	Status   int
 	Title    string
+	Menu     []tab
 	Template string // of the content
 	Path     string // path of the page with its query
 	User     string
@@ -219,37 +227,10 @@ func (s *server) build(ctx context.Context, d *desk, u *url.URL) *page {
 	if len(query) > 0 {
 		p.Path += "?" + query.Encode()
 	}
-	first, rest, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
-	var err error
-	switch {
-	case first == "" && rest == "":
-		p.Title, p.Template = "Overview", "overview"
-		p.Body, err = d.data.overview(ctx)
-	case first == "jobs" && rest == "":
-		p.Title, p.Template = "Jobs", "jobs"
-		p.Body, err = d.data.jobs(ctx, d.user.Name, query)
-	case first == "jobs":
-		p.Title, p.Template = "Job "+rest, "job"
-		number, bad := strconv.ParseUint(rest, 10, 31)
-		if bad != nil || number == 0 {
-			err = &qclient.RefusedError{Message: "The number of a job is expected, such as 17."}
-			break
-		}
-		p.Body, err = d.data.job(ctx, d.user.Name, int(number), query, p.Now)
-	case first == "hosts":
-		p.Title, p.Template = "Host "+rest, "host"
-		p.Body, err = d.data.host(ctx, rest, p.Now)
-	case first == "shares" && rest == "":
-		p.Title, p.Template = "Share tree", "shares"
-		p.Body, err = d.data.shares(ctx)
-	case first == "quotas" && rest == "":
-		p.Title, p.Template = "Quotas", "quotas"
-		p.Body, err = d.data.quotas(ctx)
-	case first == "log" && rest == "":
-		p.Title, p.Template = "Events", "events"
-		p.Body, err = d.data.events(ctx)
-	default:
-		err = &qclient.RefusedError{Message: "There is no such page."}
+	p.Menu = d.data.menu()
+	err := d.data.fill(ctx, p, u)
+	for i := range p.Menu {
+		p.Menu[i].Here = p.Menu[i].Name == p.Title
 	}
 	if err != nil {
 		p.Template, p.Problem, p.Status = "plain", err.Error(), http.StatusBadGateway
@@ -263,53 +244,17 @@ func (s *server) build(ctx context.Context, d *desk, u *url.URL) *page {
 	return p
 }
 
-// actions lists the commands of the buttons on the page of a job.
-var actions = map[string][]string{
-	"delete": {"qdel"}, "hold": {"qhold"}, "release": {"qrls"}, "requeue": {"qmod", "-rj"},
-	"suspend": {"qmod", "-sj"}, "resume": {"qmod", "-usj"}, "clear": {"qmod", "-cj"},
-}
-
-// changeable are the attributes in the form that changes a job, and the options of qalter(1).
-var changeable = []struct{ name, option string }{{"name", "-N"}, {"priority", "-p"}, {"resources", "-l"}, {"queues", "-q"}}
-
-// changes returns the qalter command for the attributes that a user has changed in the form; nil if there
-// are none.
-func changes(r *http.Request) []string {
-	command := []string{"qalter"}
-	for _, c := range changeable {
-		if value := strings.TrimSpace(r.PostFormValue(c.name)); value != "" && value != r.PostFormValue("old-"+c.name) {
-			command = append(command, c.option, value)
-		}
-	}
-	if len(command) == 1 {
-		return nil
-	}
-	return command
-}
-
-// act runs the Grid Engine command for an action on a job, and redirects to the job's page, which
-// shows the output.
+// act carries out an action on a job, and redirects to the job's page, which shows the answer.
 func (s *server) act(w http.ResponseWriter, r *http.Request, d *desk) {
-	command := actions[r.PathValue("action")]
-	number, err := strconv.ParseUint(r.PathValue("job"), 10, 31)
-	if r.PathValue("action") == "change" {
-		command = changes(r)
-	}
-	if command == nil || err != nil || number == 0 {
+	said, known := d.data.act(r, r.PathValue("job"), r.PathValue("action"))
+	if !known {
 		s.plain(w, http.StatusNotFound, "There is no such action, or there is nothing to change.")
 		return
 	}
-	said := answer{key: rand.Text()}
-	a, err := d.data.session.Run(api.From(r.Context(), r.RemoteAddr), command[0], append(command[1:len(command):len(command)], strconv.FormatUint(number, 10))...)
-	if err != nil {
-		said.text, said.bad = err.Error(), true
-	} else {
-		said.text, said.bad = a.Message(), a.Status != 0
-	}
-	d.data.forget()
+	said.key = rand.Text()
 	d.mu.Lock()
 	d.answers = append(d.answers, said)
 	d.answers = d.answers[max(len(d.answers)-maxAnswers, 0):]
 	d.mu.Unlock()
-	http.Redirect(w, r, "/jobs/"+strconv.FormatUint(number, 10)+"?said="+said.key, http.StatusSeeOther)
+	http.Redirect(w, r, "/jobs/"+url.PathEscape(r.PathValue("job"))+"?said="+said.key, http.StatusSeeOther)
 }

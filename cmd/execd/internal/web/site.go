@@ -38,6 +38,8 @@ type Host struct {
 	Front bool
 	// As returns the daemon for calls of a user whom the pages have identified.
 	As func(u *userdb.User) qclient.Daemon
+	// Call is set for execd agent, which has no commands of Grid Engine, in place of As.
+	Call Call
 }
 
 // Site is the pages of a daemon for all users (--web).
@@ -119,7 +121,7 @@ func (s *Site) Link(u *userdb.User) (link string, life time.Duration) {
 
 // Serve answers browsers until ctx is done.
 func (s *Site) Serve(ctx context.Context, l net.Listener) error {
-	pages := newServer(ctx, s.guard, s.source)
+	pages := newServer(ctx, s.guard, s.content)
 	pages.leaves = true
 	server := &http.Server{
 		Handler: bounded(pages.handler(), bodyTime, sendTime), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
@@ -158,8 +160,11 @@ func (s *Site) config(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return c, nil
 }
 
-// source returns the data for a user.
-func (s *Site) source(u *userdb.User) *source {
+// content returns the content for a user.
+func (s *Site) content(u *userdb.User) content {
+	if s.host.Call != nil {
+		return &agentContent{u, s.host.Call}
+	}
 	data := newSource(qclient.NewSession(s.host.As(u)), s.common, userFile(u))
 	data.onlyRecent = true
 	if s.host.Front {

@@ -103,7 +103,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	}
 	g := newGuard(ownRules(listener.Addr().(*net.TCPAddr).Port))
 	g.opened = func(*userdb.User) { c.printLink("Link for another browser", g.link(me)) }
-	s := newServer(ctx, g, func(*userdb.User) *source { return newSource(session, nil, ownFile) })
+	s := newServer(ctx, g, func(*userdb.User) content { return newSource(session, nil, ownFile) })
 	server := &http.Server{
 		Handler: bounded(s.handler(), bodyTime, sendTime), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
