@@ -4,12 +4,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/job"
 )
 
 // furnish gives the configuration of a machine what the pages show: a share tree and quotas.
@@ -205,6 +209,11 @@ func TestSoakPictures(t *testing.T) {
 	m.furnish(u)
 	m.start()
 	m.jobsForPages(u)
+	for _, other := range someUsers(t, 2)[1:] { // with a share of its own
+		if r := m.as(other, "qsub", "-b", "y", "-wd", m.open("out"), "-N", "other", "sleep", "1000"); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
 	page := m.web(u).enter(b)
 	if err := os.MkdirAll("../../docs/images", 0o755); err != nil {
 		t.Fatal(err)
@@ -213,12 +222,43 @@ func TestSoakPictures(t *testing.T) {
 		name, path, shows string
 		height            int
 	}{
-		{"web-jobs.png", "/jobs", "wide", 420},
-		{"web-job.png", "/jobs/1", "MiB now", 500}, // without the path of the output
+		{"web-jobs.png", "/jobs", "wide", 432},
+		{"web-job.png", "/jobs/1", "Read and written", 405}, // without the path of the output
+		{"web-shares.png", "/shares", "default", 415},
 	} {
 		page.look(900, "light")
 		page.visit(page.origin + p.path)
 		page.until(`document.body.innerText.includes("` + p.shows + `")`)
 		page.picture("../../docs/images/"+p.name, p.height)
 	}
+	report := b.open("file://")
+	report.look(900, "light")
+	report.visit("file://" + m.reportForPicture())
+	report.picture("../../docs/images/report.png", 500)
+}
+
+// reportForPicture writes the HTML report of an invented accounting file, and returns its path.
+func (m *machine) reportForPicture() string {
+	m.Helper()
+	var text []byte
+	first := time.Date(2026, 10, 1, 8, 0, 0, 0, time.UTC)
+	for i, owner := range []string{"ada", "bob", "eve"} {
+		for day := range 30 {
+			for n := range 1 + (day*(i+2)+i)%5 {
+				start := first.AddDate(0, 0, day).Add(time.Duration(n) * time.Hour)
+				text = accounting.AppendClassic(text, &accounting.Record{
+					Queue: []string{"all.q", "gpu.q"}[i%2], Host: hostName, Group: "users", Owner: owner, JobName: "job.sh", Job: len(text), Account: "sge", Project: []string{"genome", "climate"}[n%2],
+					Department: "defaultdepartment", Slots: 4, Submitted: start.Add(-10 * time.Minute), Start: start, End: start.Add(2 * time.Hour), ExitStatus: (day + n) % 9 / 8,
+					Category: "-l h_vmem=4G", Usage: job.Usage{Wallclock: 7200, CPU: float64(7200 * (2 + i)), MaxVmem: int64(1+i) << 31},
+				})
+			}
+		}
+	}
+	m.write("made.accounting", string(text))
+	page, err := exec.Command(filepath.Join(m.bin, "execd"), "report", "--all", "--html", "--file", m.dir+"/made.accounting").Output() //nolint:noctx // it ends by itself
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.write("report.html", string(page))
+	return m.dir + "/report.html"
 }
