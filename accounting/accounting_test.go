@@ -61,6 +61,7 @@ var full = Record{
 		Wallclock: 1.5, UserTime: 0.25, SystemTime: 0.125, MaxRSS: 3 * 1024, IxRSS: 1, IdRSS: 2, IsRSS: 3, MinorFaults: 4, MajorFaults: 5,
 		Swaps: 6, BlocksIn: 7, BlocksOut: 8, MessagesSent: 9, MessagesRecvd: 10, Signals: 11, VoluntaryCS: 12, InvoluntaryCS: 13,
 		CPU: 0.5, Mem: 0.75, IO: 0.0625, IOOps: 15, IOWait: 0.03125, MaxVmem: 5 << 20, PeakRSS: 4 << 20,
+		GPU: job.GPUUsage{Count: 2, Seconds: 3, Measured: 2, Busy: 0.5, MaxMemory: 6 << 20},
 	},
 	IsmRSS: 14, Project: "p", Department: "d", PE: "smp", Slots: 4, Category: "-l a=b:c", Reservation: 2, ReservationSubmitted: at(900, 0),
 	CommandLine: "qsub x", DeletedBy: "root@n2", FailedText: "enforced a limit", Reason: "h_vmem was exceeded", Signal: 9, CoreDumped: true,
@@ -128,7 +129,7 @@ func TestFullRecord(t *testing.T) {
 		`"qname":"all.q","hostname":"n1","department":"d","slots":4,"job_name":"name","priority":-5,"submission_time":1000250000,"submit_cmd_line":"qsub x",` +
 		`"category":"-l a=b:c","failed":37,"exit_status":137,"usage":{"rusage":{"ru_wallclock":2,"ru_utime":0.25,"ru_stime":0.125,"ru_maxrss":3,"ru_ixrss":1,` +
 		`"ru_ismrss":14,"ru_idrss":2,"ru_isrss":3,"ru_minflt":4,"ru_majflt":5,"ru_nswap":6,"ru_inblock":7,"ru_oublock":8,"ru_msgsnd":9,"ru_msgrcv":10,` +
-		`"ru_nsignals":11,"ru_nvcsw":12,"ru_nivcsw":13},"usage":{"wallclock":1.5,"cpu":0.5,"mem":0.75,"io":0.0625,"ioops":15,"iow":0.03125,"maxvmem":5242880,"maxrss":4194304}},` +
+		`"ru_nsignals":11,"ru_nvcsw":12,"ru_nivcsw":13},"usage":{"wallclock":1.5,"cpu":0.5,"mem":0.75,"io":0.0625,"ioops":15,"iow":0.03125,"maxvmem":5242880,"maxrss":4194304,"gpus":2,"gpu_seconds":3,"gpu_measured":2,"gpu_busy":0.5,"gpu_maxmem":6291456}},` +
 		`"project":"p","granted_pe":"smp","pe_taskid":"1.n1","arid":2,"ar_submission_time":900000000,"deleted_by":"root@n2","failed_text":"enforced a limit","reason":"h_vmem was exceeded",` +
 		`"signal":9,"core_dumped":true,"limit":{"name":"h_vmem","value":4194304,"measured":5242880},"stdout_path":"/home/alice","stderr_path":"/home/alice/e"}` + "\n"
 	if diff := cmp.Diff(line, string(AppendJSON(nil, &full))); diff != "" {

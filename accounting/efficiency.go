@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/quantity"
 )
 
@@ -34,6 +35,9 @@ type Efficiency struct {
 	// Requested is 0.
 	Requested uint64
 	Request   string
+
+	// GPU is the usage of GPUs: times are sums over runs and tasks, Count and MaxMemory the largest of one.
+	GPU job.GPUUsage
 }
 
 // Add adds a record of the job. Records of tasks of a parallel job (pe_taskid) add their CPU time only:
@@ -41,6 +45,7 @@ type Efficiency struct {
 func (e *Efficiency) Add(r *Record) {
 	e.CPU += finite(r.Usage.CPU)
 	e.Memory = max(e.Memory, peak(r))
+	e.addGPUs(&r.Usage.GPU)
 	if r.PETask != "" {
 		return
 	}
@@ -67,6 +72,13 @@ func (e *Efficiency) Add(r *Record) {
 	if limit, err := quantity.Time(requests["h_rt"]); err == nil && limit != quantity.Infinity {
 		e.TimeLimit = max(e.TimeLimit, limit)
 	}
+}
+
+func (e *Efficiency) addGPUs(u *job.GPUUsage) {
+	e.GPU.Count, e.GPU.MaxMemory = max(e.GPU.Count, u.Count), max(e.GPU.MaxMemory, u.MaxMemory)
+	e.GPU.Seconds += finite(u.Seconds)
+	e.GPU.Measured += finite(u.Measured)
+	e.GPU.Busy += finite(u.Busy)
 }
 
 // peak returns the peak memory of a record. A record of a short job may contain no sample of its

@@ -16,6 +16,11 @@ func record(slots int, wallclock, cpu float64, vmem int64, category string) *Rec
 	}
 }
 
+func withGPUs(r *Record, u job.GPUUsage) *Record {
+	r.Usage.GPU = u
+	return r
+}
+
 func TestEfficiency(t *testing.T) {
 	const giga = 1 << 30
 	for name, c := range map[string]struct {
@@ -49,6 +54,17 @@ func TestEfficiency(t *testing.T) {
 			Efficiency{
 				Records: 1, Slots: 1, Wallclock: 10, Granted: 10, CPU: 1, Longest: 10,
 				Memory: 2 * giga, Requested: 3 * giga, Request: "mem_free=3G",
+			},
+			nil,
+		},
+		"an array job with GPUs": {
+			[]*Record{
+				withGPUs(record(1, 100, 50, giga, ""), job.GPUUsage{Count: 1, Seconds: 100, Measured: 90, Busy: 9, MaxMemory: 5}),
+				withGPUs(record(1, 100, 50, giga, ""), job.GPUUsage{Count: 2, Seconds: 200, Measured: 10, Busy: 1, MaxMemory: 3}),
+			},
+			Efficiency{
+				Records: 2, Slots: 1, Wallclock: 200, Granted: 200, CPU: 100, Longest: 100, Memory: giga,
+				GPU: job.GPUUsage{Count: 2, Seconds: 300, Measured: 100, Busy: 10, MaxMemory: 5},
 			},
 			nil,
 		},

@@ -91,6 +91,13 @@ type jsonMeasured struct {
 	IOWait    float64 `json:"iow"`
 	MaxVmem   float64 `json:"maxvmem"` // bytes
 	MaxRSS    float64 `json:"maxrss"`  // bytes
+
+	// Only of jobs with GPUs: see job.GPUUsage.
+	GPUs        int     `json:"gpus,omitempty"`
+	GPUSeconds  float64 `json:"gpu_seconds,omitempty"`
+	GPUMeasured float64 `json:"gpu_measured,omitempty"`
+	GPUBusy     float64 `json:"gpu_busy,omitempty"`
+	GPUMaxMem   float64 `json:"gpu_maxmem,omitempty"` // bytes
 }
 
 type jsonLimit struct {
@@ -117,6 +124,8 @@ func AppendJSON(b []byte, r *Record) []byte {
 			Usage: jsonMeasured{
 				Wallclock: finite(u.Wallclock), CPU: finite(u.CPU), Mem: finite(u.Mem), IO: finite(u.IO), IOOps: float64(u.IOOps), IOWait: finite(u.IOWait),
 				MaxVmem: float64(u.MaxVmem), MaxRSS: float64(cmp.Or(u.PeakRSS, u.MaxRSS)),
+				GPUs: u.GPU.Count, GPUSeconds: finite(u.GPU.Seconds), GPUMeasured: finite(u.GPU.Measured), GPUBusy: finite(u.GPU.Busy),
+				GPUMaxMem: float64(u.GPU.MaxMemory),
 			},
 		},
 		Project: r.Project, PE: r.PE, PETask: r.PETask, Reservation: r.Reservation, ReservationSubmitted: microseconds(r.ReservationSubmitted),
@@ -160,6 +169,7 @@ func ParseJSON(line []byte) (*Record, error) {
 			Swaps: u.Swaps, BlocksIn: u.BlocksIn, BlocksOut: u.BlocksOut, MessagesSent: u.MessagesSent, MessagesRecvd: u.MessagesRecvd,
 			Signals: u.Signals, VoluntaryCS: u.VoluntaryCS, InvoluntaryCS: u.InvoluntaryCS,
 			CPU: m.CPU, Mem: m.Mem, IO: m.IO, IOOps: int64(clamp(m.IOOps)), IOWait: m.IOWait, MaxVmem: int64(clamp(m.MaxVmem)),
+			GPU: job.GPUUsage{Count: m.GPUs, Seconds: m.GPUSeconds, Measured: m.GPUMeasured, Busy: m.GPUBusy, MaxMemory: int64(clamp(m.GPUMaxMem))},
 		},
 		Project: x.Project, Department: x.Department, PE: x.PE, Slots: x.Slots, Category: x.Category,
 		Reservation: x.Reservation, ReservationSubmitted: fromMicroseconds(x.ReservationSubmitted),

@@ -43,6 +43,8 @@ type Options struct {
 	Configured func(*qconf.Cluster)
 	// GPUs returns the GPUs of this host as they are now, which is not changed; nil for none.
 	GPUs func() *gpu.Inventory
+	// MeasureGPUs measures GPUs by their numbers: see gpu.Measure. Without it nothing is measured.
+	MeasureGPUs func(ctx context.Context, ids []string) (map[string]gpu.Sample, error)
 	// Load makes the reports of load values; nil for none.
 	Load *loadsensor.Collector
 	// Users finds users of this host; nil is the name service switch.
@@ -81,6 +83,9 @@ type Observer interface {
 	// Began is called once in the life of an agent for each job that has begun.
 	Began(*Record, *job.Description, time.Time)
 	Suspended(d *job.Description, began time.Time, resumed bool)
+	// IdleGPUs is called when GPUs of a job have been idle for IdleGPU, for each GPU once until the
+	// job has used it again.
+	IdleGPUs(d *job.Description, ids []string)
 	// Ended is called once for each job, or twice if the agent is killed meanwhile.
 	Ended(*Record, *job.Description, *job.Outcome)
 }
@@ -91,6 +96,7 @@ func (nobody) Started()                                      {}
 func (nobody) Refused(Code)                                  {}
 func (nobody) Began(*Record, *job.Description, time.Time)    {}
 func (nobody) Suspended(*job.Description, time.Time, bool)   {}
+func (nobody) IdleGPUs(*job.Description, []string)           {}
 func (nobody) Ended(*Record, *job.Description, *job.Outcome) {}
 
 // Agent is the daemon. Make one with New.
@@ -207,6 +213,7 @@ func (a *Agent) Run(ctx context.Context, links ...Link) error {
 	}
 	wait.Go(func() { a.look(ctx) })
 	wait.Go(func() { a.prioritise(ctx) })
+	wait.Go(func() { a.watchGPUs(ctx) })
 	if a.options.Load != nil {
 		wait.Go(func() { a.collect(ctx) })
 		wait.Go(func() {

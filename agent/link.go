@@ -260,10 +260,19 @@ type JobReport struct {
 	Started       time.Time     // when the job itself began; zero before
 	PID           int           // of the supervisor; 0 for none
 	Usage         jobdir.Online // so far; after the end Outcome has it
+	GPU           *GPUReport    // nil for a job without GPUs
 	Nice          int
 	Notes         []string // limits and bindings that are not enforced, and why
 	Outcome       *job.Outcome
 	Dir           string // the job directory
+}
+
+// GPUReport is the usage of a running job's GPUs so far.
+type GPUReport struct {
+	job.GPUUsage
+	// Idle has the numbers of the GPUs that the job has not used for IdleGPU or longer, and the times
+	// when it stopped using them.
+	Idle map[string]time.Time
 }
 
 // Health is the status of the agent.

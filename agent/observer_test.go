@@ -100,6 +100,8 @@ func (o asking) tell(what string) {
 }
 
 func (o asking) Began(*Record, *job.Description, time.Time) { o.tell("began") }
+func (o asking) IdleGPUs(*job.Description, []string)        {}
+
 func (o asking) Suspended(_ *job.Description, _ time.Time, resumed bool) {
 	o.tell(fmt.Sprintf("suspended, and resumed is %t", resumed))
 }

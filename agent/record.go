@@ -22,6 +22,7 @@ const (
 	fileEnded     = "ended"
 	fileTold      = "told"
 	fileAcked     = "acknowledged"
+	fileGPUs      = "gpu_usage"
 )
 
 // Record is the agent's record of a start, in the file "start" of the job directory

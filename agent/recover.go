@@ -160,6 +160,10 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 	began, beganError := e.run.Dir.ModTime(jobdir.FileJobPID)
 
 	usage, usageError := e.run.Dir.Online()
+	_, gpuError := readJSON(e.run.Dir, fileGPUs, &e.gpuMeter)
+	if gpuError != nil {
+		e.gpuMeter = gpuMeter{} // it is a measurement only
+	}
 
 	a.table.mu.Lock()
 	defer a.table.mu.Unlock()

@@ -206,6 +206,9 @@ func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
 	e.do.Unlock()
 	a.table.mu.Lock()
 	outcome = a.completeOutcome(e, outcome)
+	if gpus := e.gpus(); e.parent == nil && outcome.Ran {
+		outcome.Usage.GPU = e.gpuMeter.usage(len(gpus), outcome.End.Sub(outcome.Start))
+	}
 	number := a.table.numbers.promise()
 	a.table.mu.Unlock()
 

@@ -57,6 +57,7 @@ type entry struct {
 	unread    bool           // watched, and the file was written since it was read
 	priority  ptf.Priority   // as prioritise has given it
 	outcome   *job.Outcome
+	gpuMeter  gpuMeter
 	acked     bool // the end was acknowledged, and the job is being removed
 	parent    *entry
 	tasks     []*entry // of a parallel job: the tasks that have not been removed
@@ -294,6 +295,7 @@ func (a *Agent) report(e *entry) JobReport {
 			r.PID = e.run.PID()
 		}
 	}
+	r.GPU = a.gpuReport(e)
 	a.reserve(e, &r)
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/rangelist"
 	"github.com/execd-project/execd/scheduler/tickets"
@@ -152,6 +153,10 @@ type Live struct {
 	Vmem, MaxVmem int64   // bytes, now and at peak
 	IOWait        float64 // seconds
 	Refused       int64   // number of times that the kernel refused a process or thread to the task
+	// GPU is the usage of the task's GPUs. IdleGPUs lists the GPUs that it has not used for ten minutes or
+	// longer, sorted.
+	GPU      job.GPUUsage
+	IdleGPUs []string
 }
 
 // unclean is a host where processes of an earlier start may still run.

@@ -98,4 +98,23 @@ type Usage struct {
 	IOOps         int64   // ioops, the number of reads and writes
 	IOWait        float64 // iow, seconds
 	MaxVmem       int64   // maxvmem, bytes
+	GPU           GPUUsage
+}
+
+// GPUUsage is the usage of a job's GPUs. The zero value is for a job without GPUs.
+type GPUUsage struct {
+	Count     int     // GPUs of the job on this host
+	Seconds   float64 // for which the job had them, times their number
+	Measured  float64 // the part of Seconds of which the utilisation is known
+	Busy      float64 // the part of Measured in which the GPUs computed
+	MaxMemory int64   // largest measured memory of all GPUs of the job together, bytes; 0 if it is not known
+}
+
+// Utilisation returns the part of the measured time in which the GPUs computed, 0 to 1; -1 if it was
+// not measured.
+func (u *GPUUsage) Utilisation() float64 {
+	if u.Measured <= 0 {
+		return -1
+	}
+	return u.Busy / u.Measured
 }

@@ -120,7 +120,10 @@ type TaskDetail struct {
 	// VirtualMemory and MaxVirtualMemory are in bytes; 0 if they are not known.
 	VirtualMemory    float64 `json:"virtualMemory"`
 	MaxVirtualMemory float64 `json:"maxVirtualMemory"`
-	// Notice describes a request that the execution host has refused to a running task, or is "".
+	// GPUUsage describes what a running task has used of its GPUs, or is "".
+	GPUUsage string `json:"gpuUsage,omitempty"`
+	// Notice describes a request that the execution host has refused to a running task, or GPUs that the
+	// task does not use, or is "".
 	Notice   string    `json:"notice,omitempty"`
 	Subtasks []Subtask `json:"subtasks,omitempty"`
 	// PastUsage is the usage of finished subtasks.
@@ -502,6 +505,12 @@ func (d *details) tasks(j *JobDetail) {
 			d.put(", maxvmem=")
 			d.memory(most)
 			d.end()
+		}
+	}
+	for i := range j.Details {
+		if t := &j.Details[i]; t.Running && t.GPUUsage != "" { // ours
+			d.taskTitle("gpu usage", t.Task)
+			d.line(t.GPUUsage)
 		}
 	}
 	for i := range j.Details {

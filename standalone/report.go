@@ -242,7 +242,11 @@ func (m *Master) jobReport(r *agent.JobReport) {
 			return
 		}
 		// The task is there.
-		_ = m.cell.LiveReport(number, task, cell.Live{Vmem: r.Usage.Vmem, MaxVmem: r.Usage.MaxVmem, IOWait: r.Usage.IOWait, Refused: r.Usage.Refused})
+		live := cell.Live{Vmem: r.Usage.Vmem, MaxVmem: r.Usage.MaxVmem, IOWait: r.Usage.IOWait, Refused: r.Usage.Refused}
+		if g := r.GPU; g != nil {
+			live.GPU, live.IdleGPUs = g.GPUUsage, slices.Sorted(maps.Keys(g.Idle))
+		}
+		_ = m.cell.LiveReport(number, task, live)
 	}
 }
 

@@ -80,6 +80,8 @@ type JobUsage struct {
 	IOWait  float64 `json:"iow,omitempty"`
 	Vmem    int64   `json:"vmem,omitempty"`
 	MaxVmem int64   `json:"maxvmem,omitempty"`
+
+	GPU *GPUUsage `json:"gpu,omitempty"` // of a job with GPUs
 }
 
 // ID returns the ID of the job.
@@ -122,6 +124,7 @@ type Job struct {
 	Started       time.Time `json:"started,omitzero"` // when the job itself began, after the prolog
 	PID           int       `json:"pid,omitempty"`    // of the supervisor
 	Usage         *Online   `json:"usage,omitempty"`  // so far; after the end see Outcome
+	GPU           *GPUUsage `json:"gpu,omitempty"`    // so far, of a job with GPUs
 	Nice          int       `json:"nice,omitempty"`
 	Notes         []string  `json:"notes,omitempty"` // limits and bindings that cannot be enforced, with reasons
 	Outcome       *Outcome  `json:"outcome,omitempty"`
@@ -200,4 +203,18 @@ type Usage struct {
 	IOOps     int64   `json:"ioops"`   // reads and writes
 	IOW       float64 `json:"iow"`     // seconds
 	MaxVmem   int64   `json:"maxvmem"` // bytes
+
+	GPU *GPUUsage `json:"gpu,omitempty"` // of a job with GPUs
+}
+
+// GPUUsage is the usage of a job's GPUs.
+type GPUUsage struct {
+	Count     int     `json:"count"`      // GPUs of the job on this host
+	Seconds   float64 `json:"seconds"`    // for which the job had them, times their number
+	Measured  float64 `json:"measured"`   // the part of seconds of which the utilisation is known
+	Busy      float64 `json:"busy"`       // the part of measured in which the GPUs computed
+	MaxMemory int64   `json:"max_memory"` // largest measured memory of all GPUs of the job together, bytes; 0 if it is not known
+	// Idle has the GPUs that a running job has not used for ten minutes or longer, and the times when it
+	// stopped using them.
+	Idle map[string]time.Time `json:"idle,omitempty"`
 }

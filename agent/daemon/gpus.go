@@ -89,6 +89,11 @@ func (d *daemon) inventory() *gpu.Inventory {
 	return d.gpus.Inventory()
 }
 
+// measureGPUs measures GPUs of jobs.
+func (d *daemon) measureGPUs(ctx context.Context, ids []string) (map[string]gpu.Sample, error) {
+	return gpu.Measure(ctx, d.gpuRoot, d.inventory(), ids)
+}
+
 // sayGPUs logs changes of the list of GPUs, and problems with GPUs.
 func (d *daemon) sayGPUs(before *gpu.Inventory) {
 	log, now := d.logOf("agent"), d.inventory()

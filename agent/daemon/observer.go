@@ -101,6 +101,12 @@ func (o *observer) Suspended(d *job.Description, began time.Time, resumed bool) 
 	o.post(d.Owner, m, wanted)
 }
 
+func (o *observer) IdleGPUs(d *job.Description, ids []string) {
+	m, wanted := mail.AtIdleGPUs(d, ids, agent.IdleGPU)
+	o.post(d.Owner, m, wanted)
+	o.daemon.logOf("agent").Info("a job does not use its GPUs", "job", d.ID.String(), "owner", d.Owner, "gpus", strings.Join(ids, " "), "for", agent.IdleGPU)
+}
+
 func (o *observer) Ended(r *agent.Record, d *job.Description, outcome *job.Outcome) {
 	o.metrics.Ended(outcome.Failed, 1)
 	m, wanted := mail.AtEnd(d, outcome, true)

@@ -274,7 +274,7 @@ func (d *daemon) open() (err error) {
 	agentOptions := agent.Options{
 		Host: d.host, Spool: d.spool, Shepherd: shepherd, Version: d.Version,
 		Configuration: d.configuration.read, Configured: d.configured, Load: d.load, Observer: d.observer, Account: account,
-		GPUs:   d.inventory,
+		GPUs: d.inventory, MeasureGPUs: d.measureGPUs,
 		Permit: d.permit, SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"), HangUp: d.hangUp,
 		Log: d.logOf("agent"),
 	}

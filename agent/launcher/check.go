@@ -46,7 +46,7 @@ func checkID(id job.ID) error {
 
 // noteFiles are the agent's files in a job directory, and the marks among them.
 var (
-	noteFiles = []string{"suspended", "client", "ending", "ended", "told", "acknowledged"}
+	noteFiles = []string{"suspended", "client", "ending", "ended", "told", "acknowledged", "gpu_usage"}
 	noteMarks = []string{"told", "acknowledged"}
 )
 

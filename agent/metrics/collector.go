@@ -43,6 +43,13 @@ var (
 	jobCPU    = desc("execd_job_cpu_seconds_total", "CPU time of all processes of the job.", jobLabels...)
 	jobMemory = desc("execd_job_memory_bytes", "RAM and swap of all processes of the job.", jobLabels...)
 	jobMax    = desc("execd_job_memory_max_bytes", "The most RAM and swap that the job has had.", jobLabels...)
+
+	// Only of jobs with GPUs. What is not measured has no series.
+	jobGPUs       = desc("execd_job_gpus", "GPUs of the job.", jobLabels...)
+	jobGPUBusy    = desc("execd_job_gpu_busy_seconds_total", "Time in which the GPUs of the job computed, as far as it is measured.", jobLabels...)
+	jobGPUTime    = desc("execd_job_gpu_measured_seconds_total", "Time for which the use of the job's GPUs is measured.", jobLabels...)
+	jobGPUMemory  = desc("execd_job_gpu_memory_max_bytes", "The most memory of its GPUs that the job has had.", jobLabels...)
+	jobGPUsUnused = desc("execd_job_gpus_idle", "GPUs that the job has not used for ten minutes or longer.", jobLabels...)
 )
 
 var (
@@ -62,6 +69,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildInfo, startTime, jobs, slots, slotsUsed, draining, troubles, confError, confInfo, epoch,
 		jobStart, jobSlots, jobCPU, jobMemory, jobMax,
+		jobGPUs, jobGPUBusy, jobGPUTime, jobGPUMemory, jobGPUsUnused,
 		auditErrors, auditLost,
 		sensorUp, sensorStarts, sensorReports, sensorViolations, sensorLast, sensorTook,
 	} {
@@ -144,6 +152,19 @@ func (s sink) job(r *agent.JobReport) {
 	s.counter(jobCPU, r.Usage.CPU, labels()...)
 	s.gauge(jobMemory, float64(r.Usage.Vmem), labels()...)
 	s.gauge(jobMax, float64(r.Usage.MaxVmem), labels()...)
+	g := r.GPU
+	if g == nil {
+		return
+	}
+	s.gauge(jobGPUs, float64(g.Count), labels()...)
+	if g.Measured > 0 {
+		s.counter(jobGPUBusy, g.Busy, labels()...)
+		s.counter(jobGPUTime, g.Measured, labels()...)
+		s.gauge(jobGPUsUnused, float64(len(g.Idle)), labels()...)
+	}
+	if g.MaxMemory > 0 {
+		s.gauge(jobGPUMemory, float64(g.MaxMemory), labels()...)
+	}
 }
 
 func (s sink) sensors(o Options) {

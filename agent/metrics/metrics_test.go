@@ -54,9 +54,10 @@ func busy() *fake {
 			{
 				ID: job.ID{Job: 1}, State: agent.Running, Owner: "alice", Slots: 2, Started: began,
 				Usage: jobdir.Online{CPU: 12.5, Vmem: 1 << 20, MaxVmem: 2 << 20},
+				GPU:   &agent.GPUReport{GPUUsage: job.GPUUsage{Count: 2, Measured: 30, Busy: 2.5}, Idle: map[string]time.Time{"0": began}},
 			},
 			{ID: job.ID{Job: 1, PETask: "1.h"}, State: agent.Running, Owner: "alice", Slots: 1, Started: began},
-			{ID: job.ID{Job: 2, Task: 3}, State: agent.Accepted, Owner: "b\xff\"\n", Slots: 1},
+			{ID: job.ID{Job: 2, Task: 3}, State: agent.Accepted, Owner: "b\xff\"\n", Slots: 1, GPU: &agent.GPUReport{GPUUsage: job.GPUUsage{Count: 1}}},
 			{ID: job.ID{Job: 4}, State: agent.Reported, Owner: "carol", Slots: 1, Started: began},
 		},
 	}
@@ -71,7 +72,8 @@ func sensors() []external.Status {
 }
 
 // ofJobs are the names of the series that a job has.
-var ofJobs = []string{"execd_job_start_time_seconds", "execd_job_slots", "execd_job_cpu_seconds_total", "execd_job_memory_bytes", "execd_job_memory_max_bytes"}
+var ofJobs = []string{"execd_job_start_time_seconds", "execd_job_slots", "execd_job_cpu_seconds_total", "execd_job_memory_bytes", "execd_job_memory_max_bytes",
+	"execd_job_gpus", "execd_job_gpu_busy_seconds_total", "execd_job_gpu_measured_seconds_total", "execd_job_gpu_memory_max_bytes", "execd_job_gpus_idle"}
 
 func TestJobs(t *testing.T) {
 	f := busy()
@@ -82,6 +84,19 @@ func TestJobs(t *testing.T) {
 execd_job_cpu_seconds_total{job="1",owner="alice",pe_task="",task=""} 12.5
 execd_job_cpu_seconds_total{job="1",owner="alice",pe_task="1.h",task=""} 0
 execd_job_cpu_seconds_total{job="2",owner="b` + "\uFFFD" + `\"\n",pe_task="",task="3"} 0
+# HELP execd_job_gpu_busy_seconds_total Time in which the GPUs of the job computed, as far as it is measured.
+# TYPE execd_job_gpu_busy_seconds_total counter
+execd_job_gpu_busy_seconds_total{job="1",owner="alice",pe_task="",task=""} 2.5
+# HELP execd_job_gpu_measured_seconds_total Time for which the use of the job's GPUs is measured.
+# TYPE execd_job_gpu_measured_seconds_total counter
+execd_job_gpu_measured_seconds_total{job="1",owner="alice",pe_task="",task=""} 30
+# HELP execd_job_gpus GPUs of the job.
+# TYPE execd_job_gpus gauge
+execd_job_gpus{job="1",owner="alice",pe_task="",task=""} 2
+execd_job_gpus{job="2",owner="b` + "\uFFFD" + `\"\n",pe_task="",task="3"} 1
+# HELP execd_job_gpus_idle GPUs that the job has not used for ten minutes or longer.
+# TYPE execd_job_gpus_idle gauge
+execd_job_gpus_idle{job="1",owner="alice",pe_task="",task=""} 1
 # HELP execd_job_memory_max_bytes The most RAM and swap that the job has had.
 # TYPE execd_job_memory_max_bytes gauge
 execd_job_memory_max_bytes{job="1",owner="alice",pe_task="",task=""} 2.097152e+06
@@ -93,7 +108,8 @@ execd_job_start_time_seconds{job="1",owner="alice",pe_task="",task=""} 1.7900000
 execd_job_start_time_seconds{job="1",owner="alice",pe_task="1.h",task=""} 1.7900000005e+09
 `
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want),
-		"execd_job_cpu_seconds_total", "execd_job_memory_max_bytes", "execd_job_start_time_seconds"); err != nil {
+		"execd_job_cpu_seconds_total", "execd_job_memory_max_bytes", "execd_job_start_time_seconds", "execd_job_gpus", "execd_job_gpu_busy_seconds_total",
+		"execd_job_gpu_measured_seconds_total", "execd_job_gpu_memory_max_bytes", "execd_job_gpus_idle"); err != nil {
 		t.Error(err)
 	}
 	f.mu.Lock()

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/qstat"
+	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/tickets"
 	"github.com/execd-project/execd/scheduler/value"
@@ -241,14 +243,38 @@ func (v *View) taskDetail(t *cell.Task) qstat.TaskDetail {
 	}
 	if d.Running {
 		d.VirtualMemory, d.MaxVirtualMemory, d.IOWait = float64(t.Live.Vmem), float64(t.Live.MaxVmem), t.Live.IOWait
+		var notices []string
 		if n := t.Live.Refused; n > 0 {
-			d.Notice = "the kernel refused it " + strconv.FormatInt(n, 10) + " processes and threads beyond its limit (pids_limit)"
+			notices = append(notices, "the kernel refused it "+strconv.FormatInt(n, 10)+" processes and threads beyond its limit (pids_limit)")
 		}
+		if ids := t.Live.IdleGPUs; len(ids) > 0 {
+			notices = append(notices, "it has not used GPU "+strings.Join(ids, ", ")+" for ten minutes or longer")
+		}
+		d.Notice = strings.Join(notices, "; ")
+		d.GPUUsage = gpuUsage(&t.Live.GPU)
 	}
 	if t.Used != (tickets.Amounts{}) || d.MaxVirtualMemory > 0 {
 		d.Usage = &qstat.Usage{CPU: t.Used[tickets.CPU], Memory: t.Used[tickets.Mem], IO: t.Used[tickets.IO]}
 	}
 	return d
+}
+
+// gpuUsage returns the usage of GPUs in the style of the line "usage"; "" for a task without GPUs.
+func gpuUsage(u *job.GPUUsage) string {
+	if u.Count == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("gpus=%d, time=%s, utilisation=", u.Count, quantity.FormatTime(uint64(u.Seconds)))
+	if part := u.Utilisation(); part >= 0 {
+		text += strconv.FormatFloat(100*part, 'f', 0, 64) + "%"
+	} else {
+		text += "N/A"
+	}
+	text += ", maxmem="
+	if u.MaxMemory == 0 {
+		return text + "N/A"
+	}
+	return text + strconv.FormatInt(u.MaxMemory>>20, 10) + "M"
 }
 
 // reason returns a message of the scheduler.

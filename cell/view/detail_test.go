@@ -10,6 +10,7 @@ import (
 
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/view"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/scheduler"
@@ -187,9 +188,18 @@ func TestDetailOfTasks(t *testing.T) {
 	if _, err := m.TaskEnded(m.now, 1, 2, 0, cell.End{Failure: cell.JobFailure, Reason: "no such file"}); err != nil {
 		t.Fatal(err)
 	}
+	live := cell.Live{Refused: 3, IdleGPUs: []string{"0", "2"}, GPU: job.GPUUsage{Count: 2, Seconds: 7200, Measured: 1000, Busy: 250, MaxMemory: 3 << 30}}
+	if err := m.LiveReport(1, 1, live); err != nil {
+		t.Fatal(err)
+	}
 	d := m.view().Detail(m.Job(1), caller("alice"))
 	want := []qstat.TaskDetail{
-		{Task: 1, Running: true, Started: m.now, NormalizedTickets: 0.5, Usage: &qstat.Usage{CPU: 5, Memory: 2, IO: 1}},
+		{
+			Task: 1, Running: true, Started: m.now, NormalizedTickets: 0.5, Usage: &qstat.Usage{CPU: 5, Memory: 2, IO: 1},
+			GPUUsage: "gpus=2, time=02:00:00, utilisation=25%, maxmem=3072M",
+			Notice: "the kernel refused it 3 processes and threads beyond its limit (pids_limit); " +
+				"it has not used GPU 0, 2 for ten minutes or longer",
+		},
 		{Task: 2, NormalizedTickets: 0.5, ErrorReason: "no such file"},
 	}
 	if diff := cmp.Diff(want, d.Details); diff != "" {

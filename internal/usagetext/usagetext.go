@@ -11,6 +11,7 @@ import (
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/job"
 )
 
 // Line returns the usage of a job in one line, such as "1:00:05 of CPU time, 25 % of 4 slots, and
@@ -26,8 +27,28 @@ func Line(e *accounting.Efficiency) string {
 	case e.Memory > 0:
 		text += ", and " + Memory(e.Memory) + " of memory"
 	}
+	if e.GPU.Count > 0 {
+		text += "; " + GPUs(&e.GPU)
+	}
 	if advice := e.Advice(); len(advice) > 0 {
 		text += printer.Sprintf("; next time request %s", strings.Join(advice, " "))
+	}
+	return text
+}
+
+// GPUs returns the usage of GPUs, such as "2:00:10 on 2 GPUs, 25 % used, 12.5G of their memory at most".
+func GPUs(u *job.GPUUsage) string {
+	text := Clock(u.Seconds) + " on " + strconv.Itoa(u.Count) + " GPUs"
+	if u.Count == 1 {
+		text = Clock(u.Seconds) + " on 1 GPU"
+	}
+	if part := u.Utilisation(); part >= 0 {
+		text += ", " + Percent(part) + " used"
+	} else {
+		text += ", use not measured"
+	}
+	if u.MaxMemory > 0 {
+		text += ", " + Memory(uint64(u.MaxMemory)) + " of their memory at most"
 	}
 	return text
 }

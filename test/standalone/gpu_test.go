@@ -118,6 +118,19 @@ func gpusOfJobs(t *testing.T, options ...string) {
 			t.Errorf("qsub %q opens\n%swant\n%s(%v)", c.args, opened, c.opened, err)
 		}
 	}
+	if text := m.root("qacct", "-j", "2").stdout; !regexp.MustCompile(`(?m)^gpu +gpus=2, time=00:00:0[0-9], utilisation=N/A, maxmem=N/A$`).MatchString(text) {
+		t.Errorf("the record of a job with two GPUs, which were not measured:\n%s", text)
+	}
+	if text := m.as(alice, "../execd", "seff", "2").stdout; !strings.Contains(text, " on 2 GPUs, use not measured\n") {
+		t.Errorf("seff shows\n%s", text)
+	}
+	id := m.submitted(m.as(alice, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-e", "/dev/null", "-l", "gpu=1", script, "1000"))
+	m.until("qstat -j shows the usage of the GPU", func() bool {
+		return strings.Contains(m.as(alice, "qstat", "-j", id).stdout, "gpu usage     1:            gpus=1, time=")
+	})
+	if r := m.as(alice, "qdel", id); r.status != 0 {
+		t.Errorf("%+v", r)
+	}
 	for _, request := range []string{"gpu=2,gpu_type=*H100*", "gpu=1,gpu_mem=100G", "gpu=1,gpu_type=*A40*,gpu_mem=64G"} {
 		r := m.as(alice, "qsub", "-wd", "/", "-l", request, "-b", "y", "true")
 		if r.status == 0 || !strings.Contains(r.stderr, "gpu_type=NVIDIA-A40") || !strings.Contains(r.stderr, "gpu_type=NVIDIA-H100-80GB-HBM3") {

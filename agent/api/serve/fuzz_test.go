@@ -232,6 +232,7 @@ func TestTranslationsAreComplete(t *testing.T) {
 		{reflect.TypeFor[agent.Health](), reflect.TypeFor[api.Health](), 0},
 		{reflect.TypeFor[job.Usage](), reflect.TypeFor[api.Usage](), 0},
 		{reflect.TypeFor[agent.Grant](), reflect.TypeFor[api.Grant](), 0},
+		{reflect.TypeFor[job.GPUUsage](), reflect.TypeFor[api.GPUUsage](), -1}, // Idle, of running jobs
 	} {
 		if diff := cmp.Diff(pair.from.NumField()-pair.besides, pair.to.NumField()); diff != "" {
 			t.Errorf("%v and %v have different numbers of fields: is one of them not translated?\n%s", pair.from, pair.to, diff)

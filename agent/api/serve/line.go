@@ -55,6 +55,7 @@ func (o *object) job(j *api.Job) {
 	o.timeIf("started", j.Started)
 	o.intIf("pid", j.PID)
 	o.usage(j.Usage)
+	o.gpu(j.GPU)
 	o.intIf("nice", j.Nice)
 	list(o, "notes", j.Notes)
 	o.textIf("directory", j.Directory)
@@ -81,6 +82,7 @@ func (o *object) usages(u *api.UsageReport) {
 		o.floatIf("iow", j.IOWait)
 		o.intIf("vmem", int(j.Vmem))
 		o.intIf("maxvmem", int(j.MaxVmem))
+		o.gpu(j.GPU)
 		o.b = append(o.b, '}')
 	}
 	o.b = append(o.b, ']', '}')
@@ -256,6 +258,23 @@ func (o *object) usage(u *api.Online) {
 	o.float("iow", u.IOWait)
 	o.int("vmem", u.Vmem)
 	o.int("maxvmem", u.MaxVmem)
+	o.b = append(o.b, '}')
+}
+
+func (o *object) gpu(u *api.GPUUsage) {
+	if u == nil {
+		return
+	}
+	o.open("gpu")
+	o.int("count", int64(u.Count))
+	o.float("seconds", u.Seconds)
+	o.float("measured", u.Measured)
+	o.float("busy", u.Busy)
+	o.int("max_memory", u.MaxMemory)
+	if len(u.Idle) > 0 {
+		o.key("idle")
+		o.other(u.Idle)
+	}
 	o.b = append(o.b, '}')
 }
 

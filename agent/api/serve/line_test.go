@@ -125,6 +125,14 @@ func fill(t *testing.T, random *rand.Rand, v reflect.Value, chance float64) {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(t, random, v.Elem(), chance)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range random.IntN(3) {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(t, random, key, 1)
+			fill(t, random, value, 1)
+			v.SetMapIndex(key, value)
+		}
 	case reflect.Struct:
 		for _, field := range v.Fields() {
 			fill(t, random, field, chance)

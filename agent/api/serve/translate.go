@@ -3,6 +3,7 @@ package serve
 import (
 	"math"
 	"strings"
+	"time"
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/api"
@@ -46,10 +47,33 @@ func translateJob(r *agent.JobReport) api.Job {
 			At: u.At.UTC(), Wallclock: u.Wallclock, CPU: u.CPU, Mem: u.Mem, IO: u.IO, IOWait: u.IOWait, Vmem: u.Vmem, MaxVmem: u.MaxVmem,
 		}
 	}
+	j.GPU = translateOnlineGPUs(r.GPU)
 	if r.Outcome != nil {
 		j.Outcome = Outcome(r.Outcome)
 	}
 	return j
+}
+
+// translateOnlineGPUs returns the usage of a running job's GPUs; nil for a job without GPUs.
+func translateOnlineGPUs(g *agent.GPUReport) *api.GPUUsage {
+	if g == nil {
+		return nil
+	}
+	u := translateGPUs(&g.GPUUsage)
+	for id, since := range g.Idle {
+		if u.Idle == nil {
+			u.Idle = map[string]time.Time{}
+		}
+		u.Idle[id] = since.UTC()
+	}
+	return u
+}
+
+// translateGPUs returns the usage of a job's GPUs, rounded to milliseconds.
+func translateGPUs(u *job.GPUUsage) *api.GPUUsage {
+	return &api.GPUUsage{
+		Count: u.Count, Seconds: rounded(u.Seconds, 1e3), Measured: rounded(u.Measured, 1e3), Busy: rounded(u.Busy, 1e3), MaxMemory: u.MaxMemory,
+	}
 }
 
 // translateUsage returns the usage of a running job, rounded to milliseconds and, for GiB, to
@@ -59,6 +83,7 @@ func translateUsage(r *agent.JobReport) api.JobUsage {
 	return api.JobUsage{
 		Job: r.ID.Job, Task: r.ID.Task, PETask: r.ID.PETask,
 		CPU: rounded(u.CPU, 1e3), Mem: rounded(u.Mem, 1e6), IO: rounded(u.IO, 1e6), IOWait: rounded(u.IOWait, 1e3), Vmem: u.Vmem, MaxVmem: u.MaxVmem,
+		GPU: translateOnlineGPUs(r.GPU),
 	}
 }
 
@@ -79,6 +104,9 @@ func Outcome(o *job.Outcome) *api.Outcome {
 			Nsignals: u.Signals, Nvcsw: u.VoluntaryCS, Nivcsw: u.InvoluntaryCS,
 			CPU: u.CPU, Mem: u.Mem, IO: u.IO, IOOps: u.IOOps, IOW: u.IOWait, MaxVmem: u.MaxVmem,
 		},
+	}
+	if u.GPU.Count > 0 {
+		out.Usage.GPU = translateGPUs(&u.GPU)
 	}
 	if l := o.Limit; l != nil {
 		out.Limit = &api.LimitExceeded{Name: l.Name, Value: l.Value, Measured: l.Measured}

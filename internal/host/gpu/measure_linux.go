@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/internal/textfile"
 )
 
-// Sample is what a GPU does at one time. Values that the host does not say are negative.
+// Sample is the load of a GPU at one time. Unknown values are negative.
 type Sample struct {
 	Busy   float64 // the part of the last moments in which it computed, 0 to 1
 	Memory int64   // in use, in bytes
@@ -47,11 +47,11 @@ func Measure(ctx context.Context, root string, v *Inventory, ids []string) (map[
 	if err != nil {
 		return samples, err
 	}
-	told, err := ParseSamples(text)
+	answer, err := ParseSamples(text)
 	if err != nil {
 		return samples, fmt.Errorf("cannot use the answer of nvidia-smi: %w", err)
 	}
-	for address, s := range told {
+	for address, s := range answer {
 		if id, ok := byAddress[address]; ok {
 			samples[id] = s
 		}

@@ -28,7 +28,8 @@ func TestMeasure(t *testing.T) {
 	}{
 		"all": {
 			"echo 00000000:41:00.0, 50, 100; echo 00000000:61:00.0, '[N/A]', '[N/A]'; echo 00000000:77:00.0, 1, 1", all,
-			map[string]gpu.Sample{"1": {Busy: 0.5, Memory: 100 << 20}, "2": {Busy: -1, Memory: -1}, "3": amd}, "",
+			map[string]gpu.Sample{"1": {Busy: 0.5, Memory: 100 << 20}, "2": {Busy: -1, Memory: -1}, "3": amd},
+			"",
 		},
 		"of another vendor":    {"exit 1", []string{"3"}, map[string]gpu.Sample{"3": amd}, ""},
 		"none":                 {"exit 1", nil, map[string]gpu.Sample{}, ""},
@@ -36,6 +37,8 @@ func TestMeasure(t *testing.T) {
 		"an error":             {"echo Unable to determine the device handle; exit 15", all, map[string]gpu.Sample{"3": amd}, "exit status 15: Unable"},
 		"more than it can be":  {"echo 00000000:41:00.0, 101, 100", all, map[string]gpu.Sample{"3": amd}, "expected a PCI address, percents and MiB"},
 		"the same GPU twice":   {"echo 00000000:41:00.0, 1, 1; echo 00000000:41:00.0, 1, 1", all, map[string]gpu.Sample{"3": amd}, "expected a PCI address"},
+		"nonsense":             {"echo No devices were found", all, map[string]gpu.Sample{"3": amd}, "expected a PCI address, percents and MiB"},
+		"without end":          {"exec yes 00000000:41:00.0, 1, 1", all, map[string]gpu.Sample{"3": amd}, "it writes more than 1048576 bytes"},
 		"a number that is not": {"echo 00000000:41:00.0, 1, -1", all, map[string]gpu.Sample{"3": amd}, "expected a PCI address"},
 	} {
 		root := root

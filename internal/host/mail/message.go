@@ -45,6 +45,17 @@ func AtSuspension(d *job.Description, began time.Time, resumed bool) (m Message,
 	}), d.MailOptions&job.MailAtSuspend != 0
 }
 
+// AtIdleGPUs returns the mail for a running job that has not used some of its GPUs for a time. ok says
+// that -m asks for any mail: Grid Engine has no letter for it.
+func AtIdleGPUs(d *job.Description, ids []string, idle time.Duration) (m Message, ok bool) {
+	return newMessage(d, "Idle GPU", fmt.Sprintf("\nThe job has not used GPU %s for %.0f minutes. Other jobs cannot use it until the job finishes.\n",
+		strings.Join(ids, ", "), idle.Minutes()), []field{
+		{"Master queue   ", d.Queue},
+		{"Owner          ", d.Owner},
+		{"Submission time", date(d.SubmissionTime)},
+	}), d.MailOptions != 0
+}
+
 // AtEnd returns the mail for the end or the abortion of a job. ok says that -m asks for it.
 //
 // scheduled says that a master will restart a failed job or put it into the error state; the mail

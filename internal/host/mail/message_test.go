@@ -51,6 +51,18 @@ func TestTexts(t *testing.T) {
  Start time      = 11/21/2026 09:08:59
 `,
 		},
+		"a job leaves a GPU idle": {
+			func() (Message, bool) {
+				return AtIdleGPUs(description(0, job.MailAtEnd), []string{"0", "3"}, 10*time.Minute)
+			},
+			"Job 10 (letter) Idle GPU",
+			` Master queue    = all.q
+ Owner           = alice
+ Submission time = 11/21/2026 09:07:59
+
+The job has not used GPU 0, 3 for 10 minutes. Other jobs cannot use it until the job finishes.
+`,
+		},
 		"a job goes on": {
 			func() (Message, bool) { return AtSuspension(description(0, job.MailAtSuspend), time.Time{}, true) },
 			"Job 10 (letter) Continued",

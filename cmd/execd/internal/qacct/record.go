@@ -12,6 +12,7 @@ import (
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/quantity"
 )
 
 // entry is a record with the wall-clock time in whole seconds, which the original uses.
@@ -93,7 +94,7 @@ func printRecord(w *bufio.Writer, r entry, zone *time.Location) {
 }
 
 // printMore prints the fields that only this project's records have, under names of their own, one
-// per line. It prints none of them if nothing went wrong.
+// per line.
 func printMore(w io.Writer, r *accounting.Record) {
 	more := func(name, value string) {
 		if value != "" {
@@ -107,6 +108,17 @@ func printMore(w io.Writer, r *accounting.Record) {
 		more("reason", r.Reason)
 	}
 	more("notice", r.Notice)
+	if g := &r.Usage.GPU; g.Count > 0 {
+		used, memory := "N/A", "N/A"
+		if part := g.Utilisation(); part >= 0 {
+			const hundred = 100
+			used = strconv.FormatFloat(hundred*part, 'f', 0, 64) + "%"
+		}
+		if g.MaxMemory > 0 {
+			memory = amount(float64(g.MaxMemory), "")
+		}
+		more("gpu", fmt.Sprintf("gpus=%d, time=%s, utilisation=%s, maxmem=%s", g.Count, quantity.FormatTime(uint64(g.Seconds)), used, memory))
+	}
 	if l := r.Limit; l != nil {
 		more("limit", fmt.Sprintf("%s %s, measured %s", l.Name, trimmed(l.Value), trimmed(l.Measured)))
 	}

@@ -197,6 +197,9 @@ func (r *result) show(w io.Writer) {
 		text = usagetext.Memory(r.Memory) + " at most, nothing requested"
 	}
 	printer.Fprintf(w, "  Memory    %s\n", text)
+	if r.GPU.Count > 0 {
+		printer.Fprintf(w, "  GPU time  %s\n", printer.Trusted(usagetext.GPUs(&r.GPU)))
+	}
 	if advice := r.Advice(); len(advice) > 0 {
 		printer.Fprintf(w, "  Next time request %s\n", strings.Join(advice, " "))
 	}
@@ -235,6 +238,11 @@ type view struct {
 	MemoryPart      float64  `json:"memoryPart,omitempty"`
 	Request         string   `json:"request,omitempty"`
 	Advice          []string `json:"advice,omitempty"`
+	GPUs            int      `json:"gpus,omitempty"`
+	GPUSeconds      float64  `json:"gpuSeconds,omitempty"`
+	GPUMeasured     float64  `json:"gpuMeasured,omitempty"`
+	GPUBusy         float64  `json:"gpuBusy,omitempty"`
+	GPUMemory       int64    `json:"gpuMemory,omitempty"`
 }
 
 func (r *result) view() view {
@@ -242,5 +250,6 @@ func (r *result) view() view {
 		Job: r.last.Job, Name: r.last.JobName, Owner: r.last.Owner, Records: r.Records, Failed: r.Failed, Slots: r.Slots,
 		Wallclock: r.Wallclock, Longest: r.Longest, TimeLimit: r.TimeLimit, CPU: r.CPU, CPUPart: r.CPUPart(),
 		Memory: r.Memory, MemoryRequested: r.Requested, MemoryPart: r.MemoryPart(), Request: r.Request, Advice: r.Advice(),
+		GPUs: r.GPU.Count, GPUSeconds: r.GPU.Seconds, GPUMeasured: r.GPU.Measured, GPUBusy: r.GPU.Busy, GPUMemory: r.GPU.MaxMemory,
 	}
 }
