@@ -20,6 +20,7 @@ const (
 	kfdNode       = "sys/class/kfd/kfd/dev"
 	kfdDir        = "sys/class/kfd/kfd/topology/nodes"
 	nvidiaDir     = "proc/driver/nvidia/gpus"
+	capsDir       = "proc/driver/nvidia/capabilities"
 	driversFile   = "proc/devices"
 	maxKernelFile = 64 << 10
 )
@@ -212,6 +213,10 @@ func (d *detector) nvidia() {
 			continue
 		}
 		g.Nodes = append(g.Nodes, Node{"/dev/nvidia" + fields["Device Minor"], major, uint32(minor)})
+		if instances := d.instanceNodes(minor); len(instances) > 0 {
+			g.Divided = true
+			g.Nodes = append(g.Nodes, instances...)
+		}
 	}
 	for i := range d.v.GPUs {
 		if g := &d.v.GPUs[i]; g.Vendor == NVIDIA && !known[g.Address] {
@@ -226,6 +231,44 @@ func (d *detector) nvidia() {
 		shared = append(shared, Node{"/dev/nvidia-uvm", uvm, 0}, Node{"/dev/nvidia-uvm-tools", uvm, 1})
 	}
 	d.v.Shared[NVIDIA] = shared
+}
+
+// instanceNodes returns the devices that open the MIG instances of an NVIDIA GPU: of its GPU instances, and
+// of their compute instances.
+func (d *detector) instanceNodes(minor uint64) []Node {
+	major, ok := d.majors["nvidia-caps"]
+	if !ok {
+		return nil
+	}
+	var list []Node
+	add := func(dir string) {
+		text, err := d.read(path.Join(dir, "access"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		n := uint64(0)
+		if err == nil {
+			n, err = strconv.ParseUint(colonFields(text)["DeviceFileMinor"], 10, 20)
+		}
+		if err != nil {
+			d.problem("cannot read the number of a MIG instance's device in /%s/access: %v", dir, err)
+			return
+		}
+		list = append(list, Node{fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", n), major, uint32(n)})
+	}
+	root := path.Join(capsDir, fmt.Sprintf("gpu%d", minor), "mig")
+	for _, gi := range d.list(root) {
+		if !strings.HasPrefix(gi, "gi") {
+			continue
+		}
+		add(path.Join(root, gi))
+		for _, ci := range d.list(path.Join(root, gi)) {
+			if strings.HasPrefix(ci, "ci") {
+				add(path.Join(root, gi, ci))
+			}
+		}
+	}
+	return list
 }
 
 func (g *GPU) broken(problem string) {

@@ -36,6 +36,8 @@ type GPU struct {
 	// Integrated is set for a GPU that is part of the processor and shares its memory. Jobs are not
 	// granted such a GPU, but may open it.
 	Integrated bool
+	// Divided is set for a GPU of NVIDIA that has MIG instances. Jobs are granted all of them together.
+	Divided bool
 	// Problem says why the host does not offer the GPU, or which data of it is missing.
 	Problem string
 	// Broken says that the host does not offer the GPU because of Problem.

@@ -459,6 +459,9 @@ func complete(v *Inventory, asked error) {
 			g.Problem = "its memory is not known: no job that requests gpu_mem gets it"
 		}
 		unknown = unknown || g.Problem != ""
+		if g.Problem == "" && g.Divided {
+			g.Problem = "it is divided into MIG instances, which are not offered by themselves: a job gets all of them"
+		}
 	}
 	// A host without nvidia-smi is not a problem: only execd doctor reports it.
 	if asked != nil && unknown && !errors.Is(asked, ErrNoProgram) {
@@ -480,7 +483,7 @@ func same(a, b *Inventory) bool {
 		nodes := slices.Equal(x.Nodes, y.Nodes)
 		x.Nodes, y.Nodes = nil, nil
 		return nodes && x.ID == y.ID && x.Vendor == y.Vendor && x.Address == y.Address && x.NUMA == y.NUMA && x.Model == y.Model &&
-			x.UUID == y.UUID && x.Memory == y.Memory && x.Integrated == y.Integrated && x.Problem == y.Problem && x.Broken == y.Broken
+			x.UUID == y.UUID && x.Memory == y.Memory && x.Integrated == y.Integrated && x.Divided == y.Divided && x.Problem == y.Problem && x.Broken == y.Broken
 	})
 }
 
