@@ -114,11 +114,31 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 		}
 	}
 	order.GPUComplex = s.gpuComplex
+	request.Resources = resourcesOf(j.Hard, order.Slots)
 	submitEnvironment(order, j)
 	order.Relayed = j.Type&interactiveTypes != 0
 	start.SubmitEnv, start.SubmitDir = order.SubmitEnv, order.SubmitDir
 	start.Order = order
 	return start, nil
+}
+
+// resourcesOf returns the requests that concern the directories of a job on this host. A request for
+// scratch space counts once, or for each slot, as sge_qmaster has booked it (complex(5)).
+func resourcesOf(requests []message.Resource, slots int) (list []submit.ResourceRequest) {
+	for _, r := range requests {
+		value := r.Text
+		switch r.Name {
+		case qconf.ScratchName:
+			if r.Consumable == message.ConsumableYes {
+				value = strconv.FormatFloat(r.Value*float64(slots), 'f', 0, 64)
+			}
+		case qconf.PrivateTmpName:
+		default:
+			continue
+		}
+		list = append(list, submit.ResourceRequest{Name: r.Name, Value: value})
+	}
+	return list
 }
 
 // gpusOf returns how many GPUs of this host sge_qmaster has booked for a job: what it requests of the

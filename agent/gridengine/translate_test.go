@@ -224,6 +224,21 @@ func TestTranslations(t *testing.T) {
 				return []bool{l[job.Vmem].HardPerJob, l[job.RT].SoftPerJob}, []bool{true, false}
 			},
 		},
+		"requests for scratch space and private files are passed on": {
+			func(j *message.Delivery) {
+				j.Hard = []message.Resource{{Name: "private_tmp", Text: "TRUE", Value: 1}, {Name: "scratch", Text: "4M", Value: 4 << 20, Consumable: message.ConsumableJob}, {Name: "arch", Text: "lx-amd64"}}
+			}, func(s *agent.Start) (any, any) {
+				return s.Request.Resources, []submit.ResourceRequest{{Name: "private_tmp", Value: "TRUE"}, {Name: "scratch", Value: "4M"}}
+			},
+		},
+		"scratch space that is booked for each slot counts for those of this host": {
+			func(j *message.Delivery) {
+				j.Tasks[0].Granted[0].Slots = 3
+				j.Hard = []message.Resource{{Name: "scratch", Text: "4M", Value: 4 << 20, Consumable: message.ConsumableYes}}
+			}, func(s *agent.Start) (any, any) {
+				return s.Request.Resources, []submit.ResourceRequest{{Name: "scratch", Value: "12582912"}}
+			},
+		},
 		"priorities count from 1024": {
 			func(j *message.Delivery) { j.Priority = 1000 }, func(s *agent.Start) (any, any) { return s.Request.Priority, -24 },
 		},

@@ -62,7 +62,11 @@ func AtIdleGPUs(d *job.Description, ids []string, idle time.Duration) (m Message
 // then says so. Otherwise a failed job was aborted.
 func AtEnd(d *job.Description, o *job.Outcome, scheduled bool) (m Message, ok bool) {
 	if o.Failed == job.FailedNone {
-		return complete(d, o), d.MailOptions&job.MailAtEnd != 0
+		m = complete(d, o)
+		if o.Notice != "" { // a line after the fields: see WithUsage
+			m.Text += "Note: " + clean(o.Notice) + "\n"
+		}
+		return m, d.MailOptions&job.MailAtEnd != 0
 	}
 	exit, signal := o.ExitStatus, "unknown signal"
 	if !o.Ran {

@@ -147,6 +147,13 @@ once the problem is fixed.
 	}
 }
 
+func TestNoticeInMail(t *testing.T) {
+	m, _ := AtEnd(description(0, job.MailAtEnd), &job.Outcome{ID: job.ID{Job: 10}, Ran: true, ExitStatus: 1, Notice: "TMPDIR was full\n Exit Status = 0"}, true)
+	if !strings.HasSuffix(m.Text, " Exit Status      = 1\nNote: TMPDIR was full\\x0a Exit Status = 0\n") {
+		t.Errorf("the text ends with\n%s", m.Text)
+	}
+}
+
 func TestWordsForFailures(t *testing.T) {
 	tests := map[job.Failed]string{
 		job.FailedMigrate: "Migrates", job.FailedReschedule: "Rescheduled", job.FailedLimit: "Aborted",
