@@ -189,7 +189,7 @@ func (p *agentJobPage) timeLine(now time.Time) *timeLine {
 	return line
 }
 
-// usage returns what a job has used so far, or in all.
+// usage returns the usage of a running job so far, or of a finished job.
 func (p *agentJobPage) usage(now time.Time) []meter {
 	const gibibyte = 1 << 30
 	var wallclock, cpu, read float64
