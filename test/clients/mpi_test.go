@@ -60,20 +60,24 @@ echo "status $?"
 	}
 }
 
-// ranks is an MPI program: each rank prints its process ID. With "wait" the ranks then wait until
-// they are killed, and with "die" rank 1 kills itself.
-const ranks = `#include <mpi.h>
+// ranks is an MPI program: each rank prints its process ID and how many processors it may use. With
+// "wait" the ranks then wait until they are killed, and with "die" rank 1 kills itself.
+const ranks = `#define _GNU_SOURCE
+#include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 int main(int argc, char **argv) {
 	int rank, size, one = 1, sum = 0;
+	cpu_set_t set;
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-	printf("rank of %d sum %d process %d\n", size, sum, getpid());
+	sched_getaffinity(0, sizeof set, &set);
+	printf("rank of %d sum %d process %d, %d processors\n", size, sum, getpid(), CPU_COUNT(&set));
 	fflush(stdout);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (argc > 1 && argv[1][0] == 'd' && rank == 1)
@@ -86,15 +90,15 @@ int main(int argc, char **argv) {
 `
 
 // TestSoakMPI runs programs of MPI libraries on four slots, with the hosts that the library reads from
-// PE_HOSTFILE and with a machine file. One program finishes, one loses a rank, one is deleted, and one
-// survives a restart of the daemon. No rank may be left.
+// PE_HOSTFILE and with a machine file. Some programs finish, one of which is bound to a processor; one
+// loses a rank; and one survives a restart of the daemon, and is deleted. No rank may be left.
 func TestSoakMPI(t *testing.T) {
 	testenv.Soak(t)
-	for name, library := range map[string]struct{ compiler, run, machines, file, packages string }{
+	for name, library := range map[string]struct{ compiler, run, machines, file, unbound, packages string }{
 		// Debian's Open MPI starts orted with qrsh, since it does not recognize node1 as the name
 		// of this host.
-		"Open MPI": {"mpicc.openmpi", "mpirun.openmpi", `{print $1, "slots="$2}`, "-machinefile", "openmpi-bin libopenmpi-dev"},
-		"MPICH":    {"mpicc.mpich", "mpiexec.hydra", `{print $1":"$2}`, "-f", "mpich libmpich-dev"},
+		"Open MPI": {"mpicc.openmpi", "mpirun.openmpi", `{print $1, "slots="$2}`, "-machinefile", "--bind-to none", "openmpi-bin libopenmpi-dev"},
+		"MPICH":    {"mpicc.mpich", "mpiexec.hydra", `{print $1":"$2}`, "-f", "", "mpich libmpich-dev"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, program := range []string{library.compiler, library.run, "gcc"} {
@@ -107,12 +111,15 @@ func TestSoakMPI(t *testing.T) {
 			if out, err := s.command(t.Context(), s.user, library.compiler, "-o", program, s.file("ranks.c", ranks)).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			script := s.script("mpi.sh", settings+"exec "+library.run+" -np \"$NSLOTS\" "+program+" \"$@\"\n")
+			script := s.script("mpi.sh", settings+"exec "+library.run+" "+library.unbound+" -np \"$NSLOTS\" "+program+" \"$@\"\n")
 			machines := s.script("machines.sh", settings+"awk '"+library.machines+"' \"$PE_HOSTFILE\" >\"$TMPDIR/machines\"\n"+
 				"exec "+library.run+" "+library.file+" \"$TMPDIR/machines\" -np \"$NSLOTS\" "+program+"\n")
 			submit := func(out, script string, args ...string) string {
 				t.Helper()
 				line := append([]string{"-terse", "-cwd", "-j", "y", "-o", out, "-pe", "mpi", "4", script}, args...)
+				if out == "bound" {
+					line = append([]string{"-binding", "linear:1"}, line...)
+				}
 				return strings.TrimSpace(s.must(s.run("qsub", line...)))
 			}
 			finished := func(id string) {
@@ -121,7 +128,7 @@ func TestSoakMPI(t *testing.T) {
 			}
 			complete := func(out string) []string {
 				t.Helper()
-				found := regexp.MustCompile(`rank of 4 sum 4 process (\d+)\n`).FindAllStringSubmatch(s.read(out), -1)
+				found := regexp.MustCompile(`rank of 4 sum 4 process (\d+), \d+ processors\n`).FindAllStringSubmatch(s.read(out), -1)
 				var list []string
 				for _, f := range found {
 					list = append(list, f[1])
@@ -149,12 +156,16 @@ func TestSoakMPI(t *testing.T) {
 				return found[1]
 			}
 
-			good, listed := submit("good", script), submit("listed", machines)
-			for out, id := range map[string]string{"good": good, "listed": listed} {
+			for out, id := range map[string]string{
+				"good": submit("good", script), "listed": submit("listed", machines), "bound": submit("bound", script),
+			} {
 				finished(id)
 				if gone(out); status(id) != "0" {
 					t.Errorf("%s: exit status %s\n%s", out, status(id), s.read(out))
 				}
+			}
+			if text := s.read("bound"); strings.Count(text, ", 1 processors\n") != 4 {
+				t.Errorf("each rank should have one processor: %s", text)
 			}
 			dies := submit("dies", script, "die")
 			finished(dies)

@@ -569,10 +569,8 @@ func killedInEachCall(t *testing.T, times, jobs int) {
 			if ready != "begins\n" {
 				t.Errorf("%s: it prints %q", call, ready)
 			}
-			time.Sleep(time.Duration(i+5*k) % 40 * time.Millisecond) // so long it makes calls
-			if err := cmd.Process.Kill(); err != nil {
-				t.Error(err)
-			}
+			// So long it makes calls.
+			time.AfterFunc(time.Duration(i+5*k)%40*time.Millisecond, func() { _ = cmd.Process.Kill() })
 			if status, ok := errors.AsType[*exec.ExitError](end()); !ok || !status.Sys().(syscall.WaitStatus).Signaled() {
 				t.Errorf("%s: the program was not killed", call)
 			}
