@@ -602,6 +602,56 @@ func killedInEachCall(t *testing.T, times, jobs int) {
 	until(m, "the daemon has closed the connections", func() bool { return m.sockets() <= sockets })
 }
 
+// TestStoppedProgram stops a program that waits for its jobs, and its helper, which then read no answers.
+// Another program does not notice, and the first one gets all results when it goes on.
+func TestStoppedProgram(t *testing.T) { stoppedProgram(t, 20) }
+
+// TestSoakStoppedProgram does the same with more jobs than one answer of the daemon holds the ends of.
+func TestSoakStoppedProgram(t *testing.T) {
+	testenv.Soak(t)
+	stoppedProgram(t, 1500)
+}
+
+func stoppedProgram(t *testing.T, jobs int) {
+	m := newMachine(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	queue := func(option string) {
+		t.Helper()
+		cmd := m.command(ctx, "execd", "qmod", option, "all.q")
+		cmd.SysProcAttr = nil // the user of the daemon is a manager
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("qmod %s: %v: %s", option, err, out)
+		}
+	}
+	queue("-d") // until the program is stopped
+	cmd := m.command(ctx, "conformance", "many", "20")
+	ready, end := testenv.Begin(t, cmd)
+	if ready != "submitted\n" {
+		t.Fatalf("it prints %q", ready)
+	}
+	stopped := append(helpers(cmd.Process.Pid), cmd.Process.Pid)
+	if len(stopped) != 2 {
+		t.Fatalf("the program and its helper: %v", stopped)
+	}
+	signal := func(s syscall.Signal) {
+		t.Helper()
+		for _, pid := range stopped {
+			if err := syscall.Kill(pid, s); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	signal(syscall.SIGSTOP)
+	queue("-e")
+	m.run("conformance", "many", strconv.Itoa(jobs))
+	signal(syscall.SIGCONT)
+	if err := end(); err != nil {
+		t.Errorf("the program that was stopped: %v", err)
+	}
+	m.noHelper(cmd.Process.Pid)
+}
+
 // sockets returns how many sockets the daemon has open.
 func (m *machine) sockets() (n int) {
 	m.Helper()
