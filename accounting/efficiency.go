@@ -61,16 +61,22 @@ func (e *Efficiency) Add(r *Record) {
 	e.Longest = max(e.Longest, wallclock)
 	requests := hardRequests(r.Category)
 	for _, name := range memoryRequests {
-		perSlot, err := quantity.Memory(requests[name])
+		value, requested := requests[name]
+		if !requested { // the error for an empty text would take most of the time of Add
+			continue
+		}
+		perSlot, err := quantity.Memory(value)
 		if err != nil || perSlot == quantity.Infinity || perSlot > math.MaxUint64/uint64(slots) {
 			continue
 		}
 		if all := perSlot * uint64(slots); all > e.Requested {
-			e.Requested, e.Request = all, name+"="+requests[name]
+			e.Requested, e.Request = all, name+"="+value
 		}
 	}
-	if limit, err := quantity.Time(requests["h_rt"]); err == nil && limit != quantity.Infinity {
-		e.TimeLimit = max(e.TimeLimit, limit)
+	if value, requested := requests["h_rt"]; requested {
+		if limit, err := quantity.Time(value); err == nil && limit != quantity.Infinity {
+			e.TimeLimit = max(e.TimeLimit, limit)
+		}
 	}
 }
 
