@@ -318,8 +318,10 @@ func account(args []string) (int, error) {
 }
 
 func efficiency(args []string) (int, error) {
-	file, _ := qclient.AccountingFile(context.Background())
-	c := seff.Command{Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr), File: file}
+	c := seff.Command{
+		Args: args, Stdin: os.Stdin, Stdout: printer.NewWriter(os.Stdout), Stderr: printer.NewWriter(os.Stderr),
+		File: func() string { file, _ := qclient.AccountingFile(context.Background()); return file },
+	}
 	return c.Run()
 }
 

@@ -113,3 +113,37 @@ func TestCompletionWithSilentDaemon(t *testing.T) {
 		}
 	}
 }
+
+// TestHelpWithSilentDaemon asks each command for its help text while the daemon takes connections and never
+// answers.
+func TestHelpWithSilentDaemon(t *testing.T) {
+	build(t)
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	run := func(words ...string) (string, error) {
+		cmd := exec.Command(base+"/bin/execd", words...)
+		cmd.Env = setenv(os.Environ(), "EXECD_SOCKET="+socket)
+		timer := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() }) // the commands themselves wait 30 s
+		defer timer.Stop()
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	list, err := run("__complete", "execd", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(strings.TrimPrefix(list, "words\n")) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		option := "--help"
+		if strings.HasPrefix(name, "q") || name == "sge_share_mon" {
+			option = "-help"
+		}
+		if out, err := run(name, option); err != nil || !strings.Contains(strings.ToLower(out), "usage: ") {
+			t.Errorf("%s %s: %v\n%s", name, option, err, out)
+		}
+	}
+}

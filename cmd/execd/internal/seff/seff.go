@@ -50,7 +50,7 @@ type Command struct {
 	Args           []string // words after "execd seff"
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	File           string // accounting file if there is no --file; see records.Open
+	File           func() string // accounting file if there is no --file; see records.Open
 }
 
 // wanted is a job of the command line.
@@ -135,9 +135,12 @@ func (w wanted) String() string {
 // read adds up the records of the jobs, each in the order of the command line.
 func (c *Command) read(name string, jobs []wanted) ([]result, error) {
 	results := make([]result, len(jobs))
-	file, err := records.Open(c.File)
+	var file *records.File
+	var err error
 	if name != "" {
 		file, err = records.OpenNamed(name, c.Stdin)
+	} else {
+		file, err = records.Open(c.File())
 	}
 	if errors.Is(err, os.ErrNotExist) && name == "" {
 		return results, nil // the daemon has not written a record yet
