@@ -114,28 +114,40 @@ func words(numbers ...uint32) []byte {
 }
 
 // requests returns invalid requests for a task.
-func requests() map[string][]byte {
-	const version, features, list = 0x10020000, 1, 9
+func requests(codec *message.Codec) map[string][]byte {
+	const list = 9
+	begin := codec.EncodeTaskID("")
+	begin = begin[:len(begin)-1] // without the id
+	if codec.Name != "9.1" {
+		begin = append(begin, words(1)...) // the set of features
+	}
+	with := func(numbers ...uint32) []byte { return append(bytes.Clone(begin), words(numbers...)...) }
 	// An element with one attribute, which is a list.
-	head := words(0, version, features, 1, 1, 4711, list, 1)
-	deep := append(bytes.Clone(head), 0)
+	deep := append(with(1, 1, 4711, list, 1), 0)
 	for range 10_000 {
 		deep = append(append(deep, words(1, 1)...), 0)
 		deep = append(append(deep, words(1, 1, 4711, list, 2, 1)...), 0)
 	}
 	return map[string][]byte{
 		"nothing":               {},
-		"another version":       words(0, 1, features),
+		"another version":       words(0, 1, 1),
 		"lists in each other":   deep,
-		"4294967295 elements":   append(append(append(bytes.Clone(head), 0), words(1, 1<<32-1)...), 0),
-		"4294967295 attributes": words(0, version, features, 1, 1<<32-1),
+		"4294967295 elements":   append(append(with(1, 1, 4711, list, 1), 0), words(1, 1<<32-1)...),
+		"4294967295 attributes": with(1, 1<<32-1),
 		"ones":                  bytes.Repeat([]byte{0xff}, 1<<20),
 		"a job":                 codec.EncodeDelivery(&message.Delivery{Job: 1}),
 	}
 }
 
-// codec encodes messages of Grid Engine 8.1.9.
-var codec = &message.Codec{Protocol: message.GridEngine81, Identity: message.Identity{User: "root", Group: "root"}}
+// codec returns what encodes and decodes messages of the cell's sge_qmaster.
+func (c *cell) codec() *message.Codec {
+	c.Helper()
+	p := message.ProtocolNamed(c.series())
+	if p == nil {
+		p = message.GridEngine81
+	}
+	return &message.Codec{Protocol: p, Identity: message.Identity{User: "root", Group: "root"}}
+}
 
 // A peer that is not sge_qmaster can neither give orders to the agent, nor keep it from its work,
 // nor make it use much memory.
@@ -169,6 +181,7 @@ func TestHostilePeers(t *testing.T) {
 			}
 		})
 	}
+	codec := c.codec()
 	before := c.peak(agent)
 	sub("only the host of sge_qmaster sends jobs, and one connection of it", func(c *cell) {
 		for what, refused := range map[string]struct {
@@ -201,7 +214,7 @@ func TestHostilePeers(t *testing.T) {
 				message.TagSignalJob: codec.EncodeJobSignal(kill), message.TagSignalQueue: codec.EncodeJobSignal(kill), message.TagKillExecd: codec.EncodeNumber(1),
 				message.TagGetNewConf: codec.EncodeNumber(0), message.TagAcknowledge: codec.EncodeAcknowledgements(),
 			} {
-				if _, err := conn.Send(uint32(tag), 0, payload); err != nil {
+				if _, err := conn.Send(codec.Number(tag), 0, payload); err != nil {
 					c.Errorf("message %d: %v", tag, err)
 				}
 			}
@@ -213,8 +226,8 @@ func TestHostilePeers(t *testing.T) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		for what, payload := range requests() {
-			if _, err := conn.Send(uint32(message.TagJobExecution), 0, payload); err != nil {
+		for what, payload := range requests(codec) {
+			if _, err := conn.Send(codec.Number(message.TagJobExecution), 0, payload); err != nil {
 				c.Fatalf("%s: %v", what, err)
 			}
 			answer, err := conn.Receive()
@@ -302,7 +315,7 @@ func TestHostilePeers(t *testing.T) {
 				c.Fatal(err)
 			}
 			defer conn.Abort()
-			if _, err := conn.Send(uint32(message.TagJobExecution), 0, bytes.Repeat([]byte{0xff}, 2<<20)); err != nil {
+			if _, err := conn.Send(codec.Number(message.TagJobExecution), 0, bytes.Repeat([]byte{0xff}, 2<<20)); err != nil {
 				c.Error(err)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 // A wire monitors the cable of a node, and records the times at which sge_qmaster's orders to start
 // a job were sent.
 type wire struct {
+	codec  *message.Codec
 	socket int
 	stop   chan struct{}
 	done   chan struct{}
@@ -33,7 +34,7 @@ type wire struct {
 // tap starts monitoring a node, by the name of its cable in the cell.
 func (c *cell) tap(cable string) *wire {
 	c.Helper()
-	w := &wire{orders: map[[2]uint32]time.Time{}, stop: make(chan struct{}), done: make(chan struct{})}
+	w := &wire{codec: c.codec(), orders: map[[2]uint32]time.Time{}, stop: make(chan struct{}), done: make(chan struct{})}
 	err := c.within(1, func() (err error) {
 		w.socket, err = packets(cable)
 		return err
@@ -153,10 +154,10 @@ func (w *wire) messages(at time.Time) {
 			return // the rest of the message has not arrived yet
 		}
 		w.stream = w.stream[len(w.stream)-r.Len():]
-		if message.Tag(m.Tag) != message.TagJobExecution {
+		if m.Tag != w.codec.Number(message.TagJobExecution) {
 			continue
 		}
-		d, err := codec.DecodeDelivery(m.Payload, false)
+		d, err := w.codec.DecodeDelivery(m.Payload, false)
 		if err != nil || len(d.Tasks) == 0 {
 			continue
 		}
