@@ -165,6 +165,7 @@ type session struct {
 
 	configurations []message.Configuration // in use, without entries
 	interval       time.Duration           // load_report_time
+	reprioritize   bool                    // sge_qmaster has sent tickets, and Protocol.TicketsAlone
 	load           load
 	service        service
 	reported       bool // the agent has reported its jobs
@@ -587,6 +588,13 @@ func (s *session) configure(list []message.Configuration) error {
 	s.configurations = []message.Configuration{}
 	for _, c := range list {
 		s.configurations = append(s.configurations, message.Configuration{Name: c.Name, Version: c.Version})
+	}
+	if s.reprioritize {
+		for i := range list {
+			if list[i].Name == globalName {
+				list[i].Entries = append(slices.Clone(list[i].Entries), message.ConfigurationEntry{Name: "reprioritize", Value: "1"})
+			}
+		}
 	}
 	var unusable []error // one invalid value must not prevent the use of the others
 	files, err := configurationFiles(list, func(name, value string) bool {

@@ -286,6 +286,34 @@ func TestOrdersOfTheDaemon(t *testing.T) {
 	w.told("shutdown true")
 }
 
+// TestTicketsOfLaterReleases checks that the agent adjusts priorities once the scheduler of a release without
+// the parameter reprioritize has sent tickets.
+func TestTicketsOfLaterReleases(t *testing.T) {
+	for _, p := range []*message.Protocol{message.GridEngine81, message.OCS90, message.OCS91} {
+		w := speaking(t, p, func(o *Options) { o.Protocol = p })
+		w.register()
+		w.full()
+		w.deliver(5, 1)
+		w.told("start 5")
+		w.jobReport(5, message.StateWritten)
+		w.send(message.TagChangeTicket, w.codec.EncodeTickets([]message.Tickets{{Job: 5, Task: 1, Tickets: 12}}))
+		w.told("tickets 5=12")
+		if p == message.GridEngine81 {
+			w.quiet()
+			continue
+		}
+		m := w.receive()
+		r, err := w.codec.DecodeRequest(m.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.reply(m, r)
+		if text := (<-w.installed)["conf/global"]; !strings.Contains(text, "reprioritize 1\n") {
+			t.Errorf("%s: the configuration is %q", p.Name, text)
+		}
+	}
+}
+
 // TestHostileMessages checks that the link skips invalid messages and processes those that follow.
 func TestHostileMessages(t *testing.T) {
 	w := registered(t)

@@ -285,6 +285,10 @@ func (s *session) tickets(payload []byte) error {
 		}
 	}
 	s.commands.SetTickets(all)
+	if s.codec().TicketsAlone() && len(list) > 0 && !s.reprioritize {
+		s.reprioritize = true
+		s.fetch(func() {})
+	}
 	return nil
 }
 

@@ -221,10 +221,12 @@ done
 			c.root("qalter", "-ot", "10", strconv.Itoa(fewer))
 			c.until("it has a larger share", func() bool { return share(more) > share(fewer) })
 		}
-		if err := c.SetSchedulerConf(map[string]string{"reprioritize_interval": "0:0:0"}); err != nil {
-			c.Fatal(err)
+		if c.series() == "8.1" { // in later releases an execution daemon does not learn that
+			if err := c.SetSchedulerConf(map[string]string{"reprioritize_interval": "0:0:0"}); err != nil {
+				c.Fatal(err)
+			}
+			c.until("both have the same", func() bool { return share(jobs[0]) == share(jobs[1]) })
 		}
-		c.until("both have the same", func() bool { return share(jobs[0]) == share(jobs[1]) })
 		for _, job := range jobs {
 			c.alice("qdel", strconv.Itoa(job))
 			c.ended(job, 0, 1)

@@ -40,6 +40,8 @@ type Protocol struct {
 	// binds says that the scheduler chooses the processors of jobs, and wants to know the parts of hosts
 	// for that.
 	binds bool
+	// ticketsAlone says that configurations have no parameter reprioritize (sge_conf(5)).
+	ticketsAlone bool
 	// running and ended are the names of usage values in their order. Only values that are given are sent.
 	running, ended []string
 }
@@ -53,13 +55,13 @@ var (
 			[]string{"acct_cpu", "acct_mem", "acct_io", "acct_iow", "acct_maxvmem"}),
 	}
 	OCS90 = &Protocol{
-		Name: "9.0", format: cull.OCS90, gdi: 0x10009000, operators: 1, features: true, scrambled: true, micros: true, limitIsSignal: true,
+		Name: "9.0", format: cull.OCS90, gdi: 0x10009000, operators: 1, features: true, scrambled: true, micros: true, limitIsSignal: true, ticketsAlone: true,
 		running: []string{"wallclock", "cpu", "mem", "io", "iow", "vmem", "maxvmem", "rss", "maxrss"},
 		ended: slices.Concat([]string{"io", "iow", "mem", "cpu", "vmem", "maxvmem", "rss", "maxrss"}, resourceUsage,
 			[]string{"wallclock", "acct_cpu", "acct_mem", "acct_io", "acct_iow", "acct_maxvmem", "acct_maxrss"}),
 	}
 	OCS91 = &Protocol{
-		Name: "9.1", format: cull.OCS91, gdi: 0x10009100, operators: 1, envelope: true, scrambled: true, micros: true, limitIsSignal: true, binds: true,
+		Name: "9.1", format: cull.OCS91, gdi: 0x10009100, operators: 1, envelope: true, scrambled: true, micros: true, limitIsSignal: true, ticketsAlone: true, binds: true,
 		tags: map[Tag]uint32{
 			TagGDIRequest: 1, TagAcknowledge: 2, TagReport: 3, TagJobExecution: 4, TagSlaveAllow: 5, TagChangeTicket: 6,
 			TagSignalJob: 7, TagSignalQueue: 8, TagKillExecd: 9, TagGetNewConf: 10, TagFullLoadReport: 13,
@@ -91,6 +93,10 @@ func ProtocolNamed(release string) *Protocol {
 	}
 	return nil
 }
+
+// TicketsAlone reports whether execution daemons adjust the priorities of jobs as soon as they get tickets,
+// because configurations have no parameter reprioritize (sge_conf(5)).
+func (p *Protocol) TicketsAlone() bool { return p.ticketsAlone }
 
 // SchedulerBinds reports whether the scheduler chooses the processors of jobs. Then hosts report the load
 // value m_topology as topology.Topology.Tree has it, and no m_topology_inuse.
