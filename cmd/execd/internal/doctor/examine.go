@@ -70,7 +70,7 @@ func gpus(h *Host) Check {
 		}
 	}
 	if nvidia && h.NoQuery {
-		wrong = append(wrong, "there is no nvidia-smi in /usr/bin: the memory of GPUs of NVIDIA is not known, and jobs that request gpu_mem do not get them")
+		wrong = append(wrong, "there is no nvidia-smi in /usr/bin: the memory of GPUs of NVIDIA is not known, jobs that request gpu_mem do not get them, and their use is not measured")
 	}
 	if wrong = append(wrong, h.GPUs.Problems...); len(wrong) > 0 {
 		c.State, c.Reason = Works, strings.Join(wrong, "\n    ")
