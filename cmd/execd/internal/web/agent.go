@@ -15,6 +15,8 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/joblist"
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/usagetext"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qstat"
 )
 
@@ -194,10 +196,11 @@ func (p *agentJobPage) usage(now time.Time) []meter {
 	const gibibyte = 1 << 30
 	var wallclock, cpu, read float64
 	var most int64
+	gpu := p.GPU
 	switch {
 	case p.Outcome != nil && p.Outcome.Ran:
 		u := p.Outcome.Usage
-		wallclock, cpu, read, most = u.Wallclock, u.CPU, u.IO, u.MaxVmem
+		wallclock, cpu, read, most, gpu = u.Wallclock, u.CPU, u.IO, u.MaxVmem, u.GPU
 	case p.Usage != nil:
 		wallclock, cpu, read, most = p.Usage.Wallclock, p.Usage.CPU, p.Usage.IO, p.Usage.MaxVmem
 	default:
@@ -215,7 +218,12 @@ func (p *agentJobPage) usage(now time.Time) []meter {
 	if p.Outcome == nil {
 		memory = size(float64(p.Usage.Vmem)) + " now, " + memory
 	}
-	return []meter{{"Run time", joblist.Duration(wallclock), -1}, use, {"Memory", memory, -1}, {"Read and written", size(read * gibibyte), -1}}
+	list := []meter{{"Run time", joblist.Duration(wallclock), -1}, use, {"Memory", memory, -1}, {"Read and written", size(read * gibibyte), -1}}
+	if gpu != nil && gpu.Count > 0 {
+		u := job.GPUUsage{Count: gpu.Count, Seconds: gpu.Seconds, Measured: gpu.Measured, Busy: gpu.Busy, MaxMemory: gpu.MaxMemory}
+		list = append(list, meter{"GPUs", usagetext.GPUs(&u), -1})
+	}
+	return list
 }
 
 // possible returns the orders that the state of the job allows.

@@ -305,6 +305,7 @@ func problems(d *qstat.JobDetail, now time.Time) (list []string) {
 	}
 	for _, t := range d.Details {
 		add("", t.ErrorReason)
+		add("", t.Notice)
 	}
 	if e := d.LastEnding; e != nil {
 		before := clock(e.Time, now)
@@ -373,7 +374,7 @@ func meters(d *qstat.JobDetail, tasks *qstat.Job, now time.Time) []meter {
 	}
 	list = append(list, run)
 	if n, err := strconv.ParseFloat(requests[gpuMap], 64); err == nil && n > 0 {
-		list = append(list, meter{"GPUs", count(n*all) + " granted, without a measurement of their usage", -1})
+		list = append(list, meter{"GPUs", count(n*all) + " granted" + gpuUse(d), -1})
 	}
 	if peak == 0 && !measured {
 		return append(list, meter{"Usage", "The host has not measured it yet.", -1})
@@ -404,6 +405,20 @@ func meters(d *qstat.JobDetail, tasks *qstat.Job, now time.Time) []meter {
 		list = append(list, meter{"Read and written", size(io * gibibyte), -1})
 	}
 	return list
+}
+
+// gpuUse describes the use of the GPUs of the first running task that has been measured.
+func gpuUse(d *qstat.JobDetail) string {
+	for _, t := range d.Details {
+		switch {
+		case t.GPUUsage == "":
+		case len(d.TaskIDs) > 0:
+			return ", task " + strconv.Itoa(t.Task) + ": " + t.GPUUsage
+		default:
+			return ", " + t.GPUUsage
+		}
+	}
+	return ""
 }
 
 // Array reports whether the job has tasks.

@@ -10,6 +10,7 @@ import (
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/cmd/execd/internal/joblist"
 	"github.com/execd-project/execd/internal/printable"
+	"github.com/execd-project/execd/internal/usagetext"
 )
 
 // functions are the template functions. Text chosen by users passes through the function text,
@@ -27,6 +28,7 @@ var functions = template.FuncMap{
 	"until":    func(at int64, now time.Time) string { return "in " + joblist.Duration(float64(at-now.Unix())) },
 	"measure":  func(p float64, text string) measure { return measure{min(max(p, 0), 1), p, text} },
 	"join":     func(list []string) string { return strings.Join(list, " ") },
+	"gpus":     func(e *accounting.Efficiency) string { return usagetext.GPUs(&e.GPU) },
 	"longest":  func(e *accounting.Efficiency) string { return joblist.Duration(e.Longest) },
 	"width":    func(p float64) string { return strconv.FormatFloat(min(max(p, 0), 1)*100, 'f', 1, 64) },
 	"indent":   func(n int) string { return strconv.Itoa(min(n, 8)) },

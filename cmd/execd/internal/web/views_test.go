@@ -104,8 +104,9 @@ func TestMeters(t *testing.T) {
 		return strings.Join(all, "\n")
 	}
 	job.Tasks[0].Usage = &qstat.Usage{CPU: 120, IO: 0.5}
+	d.Details[0].GPUUsage = "0:10:00 on 2 GPUs"
 	const expected = `Run time 0.50 1 min 40 s of 3 min 20 s (h_rt)
-GPUs -1.00 4 granted, without a measurement of their usage
+GPUs -1.00 4 granted, 0:10:00 on 2 GPUs
 CPU time 0.10 2 min 0 s, 60 % of its slots, 10 % of 20 min 0 s (h_cpu)
 Memory 0.50 1.0 MiB now, 3.0 MiB at most, 50 % of 6.0 MiB (h_vmem)
 Read and written -1.00 512 MiB`
@@ -119,7 +120,7 @@ Read and written -1.00 512 MiB`
 	}
 	job.Tasks[0].Subtasks, d.Details[0].Subtasks = nil, nil
 	job.Tasks[0].Usage, d.Details[0].MaxVirtualMemory = nil, 0
-	if got := text(); !strings.HasSuffix(got, "\nGPUs -1.00 4 granted, without a measurement of their usage\nUsage -1.00 The host has not measured it yet.") {
+	if got := text(); !strings.HasSuffix(got, "\nGPUs -1.00 4 granted, 0:10:00 on 2 GPUs\nUsage -1.00 The host has not measured it yet.") {
 		t.Errorf("without a measurement:\n%s", got)
 	}
 }
