@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// gpuChoice is what a job wants of the GPUs of a host whose master counts GPUs, but does not name
+// gpuChoice is the number of GPUs that a job gets on a host whose master counts GPUs, but does not name
 // them.
 type gpuChoice struct {
 	count     int

@@ -126,7 +126,7 @@ func (g *GPUs) look(ctx context.Context, ask bool) (changed bool, err error) {
 	return changed, nil
 }
 
-// Inventory returns what the launcher has found last: see gpu.Register.Inventory.
+// Inventory returns the GPUs that the launcher has found last: see gpu.Register.Inventory.
 func (g *GPUs) Inventory() *gpu.Inventory {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -184,7 +184,7 @@ func (p *Protocol) NamesSender() bool { return p.envelope }
 // headLength is the length of the begin of a payload, before its sender.
 const headLength = 8
 
-// SenderText returns what a credential of this sender has to contain.
+// SenderText returns the text that a credential of this sender has to contain.
 func (c *Codec) SenderText() []byte { return append([]byte(c.Identity.text()), 0) }
 
 // WithCredential returns the payload with a credential instead of the sender's name. The protocol must
