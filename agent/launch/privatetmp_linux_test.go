@@ -18,7 +18,7 @@ import (
 
 // private returns an assignment of a job with its own /tmp. Its output goes to the file out of the
 // host's /tmp, which is not in the job's.
-func (p *place) private(t *testing.T, command string, options ...string) *Assignment {
+func (p *place) private(t testing.TB, command string, options ...string) *Assignment {
 	t.Helper()
 	testenv.Require(t, testenv.Root)
 	o, err := p.order(command, append([]string{"-o", p.dir + "/out/o"}, options...)...)

@@ -16,7 +16,7 @@ import (
 )
 
 // limited returns an assignment of a job whose TMPDIR is limited to 8 MiB.
-func (p *place) limited(t *testing.T, how qconf.ScratchLimit, command string) *Assignment {
+func (p *place) limited(t testing.TB, how qconf.ScratchLimit, command string) *Assignment {
 	t.Helper()
 	o := p.private(t, command)
 	o.Config.ExecdParams.PrivateTmp.Default = false
