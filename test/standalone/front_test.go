@@ -303,6 +303,10 @@ func TestFrontOrLauncherKilled(t *testing.T) {
 				r := m.root("../execd", "status", "--socket", m.socket())
 				return strings.Contains(r.stdout+r.stderr, "launcher")
 			})
+			if r := m.root("../execd", "doctor"); !strings.Contains(r.stdout, fmt.Sprintf("front: process %d runs as %s, without capabilities", front, frontUser)) ||
+				!strings.Contains(r.stdout, "launcher: is not running; jobs go on") {
+				t.Errorf("no launcher: the doctor says\n%s%s", r.stdout, r.stderr)
+			}
 			if r := m.as(u, "qstat"); !strings.Contains(r.stdout, id+" ") {
 				t.Errorf("no launcher: job %s is not here: %+v", id, r)
 			}

@@ -1,19 +1,21 @@
 package doctor
 
 import (
-	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/submission/claim"
 )
 
 // Process is a process of a running daemon.
 type Process struct {
-	PID          int    `json:"pid"`
+	PID          int    `json:"pid"`  // 0 for a launcher that is not running
 	Role         string `json:"role"` // daemon, or front or launcher of a daemon with --front-user
 	User         string `json:"user"` // name, or the user ID without a name
 	Capabilities bool   `json:"capabilities"`
@@ -35,50 +37,79 @@ const launcherName = "execd-launcher"
 // if there is no daemon.
 func findProcesses(sockets []string, users userdb.Database) []Process {
 	for _, path := range sockets {
-		pid := server(path)
+		pid := server(path, unix.SOCK_STREAM)
 		if pid <= 0 {
 			continue
 		}
-		p, parent, _, ok := readProcess(pid, users)
+		p, _, ok := readProcess(pid, users)
 		if !ok {
 			continue
 		}
 		p.Role = roleDaemon
-		launcher, _, name, ok := readProcess(parent, users)
-		if !ok || name != launcherName {
+		spool, ok := frontSpool(pid)
+		if !ok {
 			return []Process{p}
 		}
-		p.Role, launcher.Role = roleFront, roleLauncher
+		p.Role = roleFront
+		// The launcher is not always the parent: either process may have been started again alone.
+		launcher, name, ok := readProcess(server(filepath.Join(spool, claim.SocketName), unix.SOCK_SEQPACKET), users)
+		if !ok || name != launcherName {
+			launcher = Process{}
+		}
+		launcher.Role = roleLauncher
 		return []Process{p, launcher}
 	}
 	return nil
 }
 
-// server returns the process that serves a socket; 0 for none.
-func server(path string) int {
-	c, err := net.Dial("unix", path)
+// frontSpool returns the spool directory of a front, from its options; ok is false for a process that is none.
+func frontSpool(pid int) (dir string, ok bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
-		return 0
+		return "", false
 	}
-	defer c.Close()
-	raw, err := c.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return 0
-	}
-	pid := 0
-	_ = raw.Control(func(fd uintptr) {
-		if peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			pid = int(peer.Pid)
+	dir, _ = paths.Spool(true)
+	words := strings.Split(string(text), "\x00")
+	for i, word := range words {
+		if !strings.HasPrefix(word, "-") {
+			continue
 		}
-	})
-	return pid
+		name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !joined && i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch name {
+		case "front-user":
+			ok = true
+		case "spool":
+			dir = value
+		}
+	}
+	return dir, ok
 }
 
-// readProcess returns a process with its parent and its name.
-func readProcess(pid int, users userdb.Database) (p Process, parent int, name string, ok bool) {
+// server returns the process that serves a socket of a type; 0 for none.
+func server(path string, kind int) (pid int) {
+	fd, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	if claim.At(path, func(short string) error { return unix.Connect(fd, &unix.SockaddrUnix{Name: short}) }) != nil {
+		return 0
+	}
+	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return 0
+	}
+	return int(peer.Pid)
+}
+
+// readProcess returns a process with its name.
+func readProcess(pid int, users userdb.Database) (p Process, name string, ok bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return p, 0, "", false
+		return p, "", false
 	}
 	p.PID = pid
 	for line := range strings.Lines(string(text)) {
@@ -86,8 +117,6 @@ func readProcess(pid int, users userdb.Database) (p Process, parent int, name st
 		switch value = strings.TrimSpace(value); key {
 		case "Name":
 			name = value
-		case "PPid":
-			parent, _ = strconv.Atoi(value)
 		case "Uid":
 			if fields := strings.Fields(value); len(fields) > 1 {
 				p.User = fields[1] // the effective one
@@ -105,11 +134,14 @@ func readProcess(pid int, users userdb.Database) (p Process, parent int, name st
 			p.User = u.Name
 		}
 	}
-	return p, parent, name, true
+	return p, name, true
 }
 
 // fact describes the process for people.
 func (p *Process) fact() string {
+	if p.PID == 0 {
+		return p.Role + ": is not running; jobs go on, and none starts until it is started again"
+	}
 	is := []string{}
 	add := func(is *[]string, holds bool, yes, no string) {
 		if holds {
