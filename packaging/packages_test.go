@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,6 +73,8 @@ func expected(t *testing.T, own []string) []string {
 		"drwxr-xr-x /usr/lib/execd/share",
 		"drwxr-xr-x /usr/lib/execd/share/man",
 		"drwxr-xr-x /usr/lib/execd/share/man/man1",
+		"-rw-r--r-- /usr/lib/systemd/system/execd-front.service",
+		"-rw-r--r-- /usr/lib/systemd/system/execd-launcher.service",
 		"-rw-r--r-- /usr/lib/systemd/system/execd-standalone.service",
 		"-rw-r--r-- /usr/lib/systemd/system/execd.service",
 		"-rw-r--r-- /usr/lib/systemd/user/execd.service",
@@ -389,8 +392,8 @@ func TestRpmScripts(t *testing.T) {
 		"the first installation":           {"POSTIN", "1", "daemon-reload\n--no-reload preset execd.service execd-standalone.service\n"},
 		"the new package of an upgrade":    {"POSTIN", "2", "daemon-reload\n"},
 		"the end of the former package":    {"PREUN", "1", ""},
-		"the former package of an upgrade": {"POSTUN", "1", "daemon-reload\ntry-restart execd.service execd-standalone.service\n"},
-		"the removal":                      {"PREUN", "0", "--no-reload disable --now execd.service execd-standalone.service\n"},
+		"the former package of an upgrade": {"POSTUN", "1", "daemon-reload\ntry-restart execd.service execd-standalone.service execd-launcher.service execd-front.service\n"},
+		"the removal":                      {"PREUN", "0", "--no-reload disable --now execd.service execd-standalone.service execd-front.service execd-launcher.service\n"},
 		"what is left of it":               {"POSTUN", "0", "daemon-reload\n"},
 	} {
 		text := output(t, "rpm", "-qp", "--qf", "%{"+c.script+"}", rpm)
@@ -450,6 +453,8 @@ func TestUnitsPassSystemdAnalyze(t *testing.T) {
 	for path, starts := range map[string]string{
 		"system/execd.service":            "/usr/bin/execd $EXECD_COMMAND $EXECD_OPTS",
 		"system/execd-standalone.service": "/usr/bin/execd standalone $EXECD_OPTS",
+		"system/execd-front.service":      "/usr/bin/execd standalone $EXECD_OPTS --front-user execd --only front",
+		"system/execd-launcher.service":   "/usr/bin/execd standalone $EXECD_OPTS --front-user execd --only launcher",
 		"user/execd.service":              "/usr/bin/execd standalone $EXECD_OPTS",
 	} {
 		text, err := os.ReadFile(root + "/usr/lib/systemd/" + path)
@@ -469,6 +474,31 @@ func TestUnitsPassSystemdAnalyze(t *testing.T) {
 		if out := output(t, "systemd-analyze", "verify", "--man=no", there); strings.TrimSpace(out) != "" {
 			t.Errorf("systemd says of %s:\n%s", path, out)
 		}
+	}
+}
+
+// TestFrontUnitIsConfined: systemd rates the unit of the front as well confined. Jobs get the same limits from the
+// launcher's unit as from that of a daemon of one process.
+func TestFrontUnitIsConfined(t *testing.T) {
+	testenv.Require(t, testenv.Packages)
+	const most = 2.0
+	out := output(t, "systemd-analyze", "security", "--no-pager", "--offline=true", "execd-front.service")
+	m := regexp.MustCompile(`Overall exposure level for execd-front\.service: ([0-9.]+)`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("systemd-analyze says\n%s", out)
+	}
+	if level, err := strconv.ParseFloat(m[1], 64); err != nil || level > most {
+		t.Errorf("the exposure level is %s, expected at most %.1f:\n%s", m[1], most, out)
+	}
+
+	text, err := os.ReadFile("execd-launcher.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inherited := regexp.MustCompile(`(?m)^(Limit[A-Z]+|TasksMax|UMask|IgnoreSIGPIPE|KillMode|OOM[A-Za-z]+)=.*$`)
+	of := func(text string) []string { return slices.Sorted(slices.Values(inherited.FindAllString(text, -1))) }
+	if diff := cmp.Diff(of(unit), of(string(text))); diff != "" {
+		t.Errorf("execd.service has (-), execd-launcher.service has (+):\n%s", diff)
 	}
 }
 

@@ -1,10 +1,12 @@
 package packaging
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/user"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -13,17 +15,25 @@ import (
 	_ "embed"
 )
 
-//go:embed execd-user.service
-var userUnit string
+var (
+	//go:embed execd-user.service
+	userUnit string
+	//go:embed execd-front.service
+	frontUnit string
+	//go:embed execd-launcher.service
+	launcherUnit string
+)
 
 // TestSystemdStartsBatchSystemUnits makes systemd start the units of batch systems: the one for all
-// users of the host, and the one for a single user. Each runs a job.
+// users of the host, the two of a daemon of two processes, and the one for a single user. Each runs a job.
 func TestSystemdStartsBatchSystemUnits(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd, testenv.Guest)
 	h := install(t)
 	h.check(os.Chmod("/", 0o755)) // the guest's is writable for everybody, which a daemon of root refuses
 	h.check(os.WriteFile("/etc/default/execd", nil, 0o644))
 	h.check(os.WriteFile("/etc/systemd/system/execd-standalone.service", []byte(standaloneUnit()), 0o644))
+	h.check(os.WriteFile("/etc/systemd/system/execd-front.service", []byte(frontUnit), 0o644))
+	h.check(os.WriteFile("/etc/systemd/system/execd-launcher.service", []byte(launcherUnit), 0o644))
 	h.check(os.MkdirAll("/etc/systemd/user", 0o755))
 	h.check(os.WriteFile("/etc/systemd/user/execd.service", []byte(userUnit), 0o644))
 	h.systemctl("daemon-reload")
@@ -59,9 +69,38 @@ func TestSystemdStartsBatchSystemUnits(t *testing.T) {
 			out, _ := exec.Command("journalctl", "-b", "--no-pager", "-n", "100").CombinedOutput()
 			t.Logf("the journal has\n%s", out)
 		}
-		_ = exec.Command("systemctl", "stop", "alice-manager", "execd-standalone").Run()
+		_ = exec.Command("systemctl", "stop", "alice-manager", "execd-standalone", "execd-front", "execd-launcher").Run()
 	})
 	runsJobs(func(args ...string) { h.systemctl(append(args, "execd-standalone")...) })
+
+	users, err := os.OpenFile("/etc/passwd", os.O_APPEND|os.O_WRONLY, 0)
+	h.check(err)
+	_, err = users.WriteString("execd:x:990:990:execd front:/:/usr/sbin/nologin\n")
+	h.check(errors.Join(err, users.Close()))
+	groups, err := os.OpenFile("/etc/group", os.O_APPEND|os.O_WRONLY, 0)
+	h.check(err)
+	_, err = groups.WriteString("execd:x:990:\n")
+	h.check(errors.Join(err, groups.Close()))
+	runsJobs(func(args ...string) {
+		h.systemctl(append(args, "execd-front")...)
+		if args[0] == "stop" {
+			h.until("the launcher has ended, too", func() bool { return exec.Command("systemctl", "is-active", "execd-launcher").Run() != nil })
+			return
+		}
+		for _, which := range []string{"execd-launcher", "execd-front"} {
+			h.systemctl("kill", "--signal=KILL", "--kill-whom=main", which)
+			asAlice("/usr/bin/execd", "qsub", "-sync", "y", "-o", "/dev/null", "-j", "y", "-b", "y", "true")
+		}
+		status, err := os.ReadFile("/proc/" + strings.TrimSpace(output(t, "systemctl", "show", "--value", "--property=MainPID", "execd-front")) + "/status")
+		if err != nil || !strings.Contains(string(status), "\nUid:\t990\t") || !strings.Contains(string(status), "\nCapBnd:\t0000000000000000\n") {
+			t.Errorf("the status of the front is\n%s (%v)", status, err)
+		}
+		asAlice("/usr/bin/execd", "qsub", "-sync", "y", "-o", "/dev/null", "-j", "y", "-b", "y", "grep", "-q", "NoNewPrivs:.0", "/proc/self/status")
+		said, _ := exec.Command("/usr/bin/execd", "doctor").CombinedOutput() // its status is about the host
+		if !strings.Contains(string(said), " runs as execd, without capabilities") || !strings.Contains(string(said), " runs as root, with capabilities") {
+			t.Errorf("the doctor says\n%s", said)
+		}
+	})
 
 	// The manager of alice's units, as logind starts it.
 	output(t, "systemd-run", "--quiet", "--unit=alice-manager", "--uid=alice", "--service-type=notify", "--property=Delegate=yes",

@@ -302,6 +302,9 @@ func (d *daemon) connectLauncher() (err error) {
 	if d.only == "" {
 		o.Args = os.Args[1:]
 	}
+	if d.launcher < 0 {
+		d.say(d.manager.Status("waits for the launcher"))
+	}
 	if d.client, err = launcher.Connect(context.Background(), o); err != nil {
 		return err
 	}
