@@ -13,14 +13,16 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// Files of the spool area that are the agent's.
+// FileNumbers is the file of the spool area that says how often an agent was started there.
+const FileNumbers = "incarnation"
+
+// The other files of the spool area that are the agent's.
 const (
-	fileNumbers  = "incarnation" // how often an agent was started here
-	fileEpoch    = "epoch"       // largest epoch of a master
-	fileDrain    = "drain"       // lines "source<TAB>reason"
-	fileTurns    = "turns"       // the sequence number of the last order for the whole agent, by subject
-	fileTickets  = "tickets"     // tickets of running jobs, by the keys of their starts
-	fileFinished = "finished"    // keys of jobs whose end was acknowledged
+	fileEpoch    = "epoch"    // largest epoch of a master
+	fileDrain    = "drain"    // lines "source<TAB>reason"
+	fileTurns    = "turns"    // the sequence number of the last order for the whole agent, by subject
+	fileTickets  = "tickets"  // tickets of running jobs, by the keys of their starts
+	fileFinished = "finished" // keys of jobs whose end was acknowledged
 )
 
 // journal is the agent's own state across restarts: the epoch of its master, the orders that it has

@@ -26,22 +26,22 @@ const incarnationBits = 32
 
 func openNumbers(root *jobdir.Dir) (numbers, error) {
 	former := 0
-	n, err := root.ReadNumber(fileNumbers)
+	n, err := root.ReadNumber(FileNumbers)
 	switch {
 	case err == nil:
 		former = n
 	case !errors.Is(err, fs.ErrNotExist):
 		return numbers{}, err
 	}
-	err = root.WriteNumber(fileNumbers, former+1)
+	err = root.WriteNumber(FileNumbers, former+1)
 	if full(err) {
 		// A number is in one sector of the disk: there is the old one or the new one.
-		err = root.Overwrite(fileNumbers, fmt.Appendf(nil, "%d\n", former+1))
+		err = root.Overwrite(FileNumbers, fmt.Appendf(nil, "%d\n", former+1))
 	}
 	if err != nil {
 		return numbers{}, err
 	}
-	return numbers{last: uint64(former+1) << incarnationBits}, root.Sync(fileNumbers)
+	return numbers{last: uint64(former+1) << incarnationBits}, root.Sync(FileNumbers)
 }
 
 func (n *numbers) next() uint64 {

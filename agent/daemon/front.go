@@ -74,7 +74,7 @@ func (c *Command) becomeLauncher(s *settings) error {
 		return err
 	}
 	config := cluster.Config(s.host)
-	if err := s.makePlaces(user); err != nil {
+	if err := c.makePlaces(s, user, cluster); err != nil {
 		return err
 	}
 	cell, err := c.makeCellDir(s)
@@ -214,17 +214,14 @@ func (c *Command) makeCellDir(s *settings) (cell string, err error) {
 }
 
 // makePlaces makes the directories of the front: for its files, and for its socket.
-func (s *settings) makePlaces(user *userdb.User) error {
+func (c *Command) makePlaces(s *settings, user *userdb.User, cluster *qconf.Cluster) error {
 	spool, err := jobdir.OpenSpool(s.spool)
 	if err != nil {
 		return err
 	}
 	defer spool.Close()
-	switch found, err := spool.Dir().Exists("incarnation"); {
-	case err != nil:
+	if err := c.divide(s, user, spool, cluster); err != nil {
 		return err
-	case found:
-		return fmt.Errorf("the spool directory %s is that of a daemon without --front-user: name another directory with --spool", s.spool)
 	}
 	own := func(dir string) error {
 		fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -52,6 +52,9 @@ type Command struct {
 	// --front-user root makes it, because jobs execute programs in it. It is nil if there is no
 	// such directory.
 	CellDir func(dir string, h *Host) (cell string, err error)
+	// Confirm prepares the jobs in the spool directory of a daemon of one process for a launcher, before the front of
+	// a daemon of two processes gets them: it calls add with all jobs. nil means that there are none.
+	Confirm func(h *Host, add func([]Confirmed) error) error
 	// Web makes the pages for browsers (--web); nil for a command without pages.
 	Web func(*Web) (Pages, error)
 }
@@ -358,7 +361,7 @@ func (d *daemon) alone() error {
 		case err != nil:
 			return err
 		case there:
-			return fmt.Errorf("the spool directory %s is that of a daemon with --front-user: give that option, or name another directory with --spool", d.settings.spool)
+			return fmt.Errorf("the spool directory %s is that of a daemon with --front-user, and there is no way back to one process: start that daemon, or execd-front.service; for one process name another directory with --spool", d.settings.spool)
 		}
 	}
 	lock := func() error {

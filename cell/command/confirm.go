@@ -170,8 +170,14 @@ func Named(in *Input) (jobs map[uint32]bool, only bool) {
 
 // submitted describes a job of the cell with a request.
 func (x *call) submitted(j *cell.Job, r *submit.Request) *submission.Submission {
+	return Submitted(j, r, x.in.IsSession != nil && x.in.IsSession(j.ID()))
+}
+
+// Submitted describes what the owner of a job of the cell has submitted, with a request, which need not be that of the job.
+// session says that the job is interactive.
+func Submitted(j *cell.Job, r *submit.Request, session bool) *submission.Submission {
 	of, origin := submission.Of, cell.Origin{}
-	if x.in.IsSession != nil && x.in.IsSession(j.ID()) {
+	if session {
 		of = submission.OfInteractive
 	}
 	if j.Origin != nil {

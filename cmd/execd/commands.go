@@ -267,6 +267,9 @@ func runStandalone(args []string) (int, error) {
 	}
 	c := daemon.Command{
 		Args: args, Stdout: os.Stdout, Stderr: os.Stderr, Executable: executable, Version: version.String(), Name: "standalone", CellDir: standalone.MakeCellDir, Web: newPages,
+		Confirm: func(h *daemon.Host, add func([]daemon.Confirmed) error) error {
+			return standalone.Confirm(h, clock.System(), add)
+		},
 		Master: func(h *daemon.Host) (daemon.Master, error) {
 			m, err := standalone.New(h, clock.System())
 			if err != nil {
