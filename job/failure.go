@@ -166,17 +166,20 @@ type ShellRequest struct {
 	NoShell     bool // -shell n
 	StartMode   ShellStartMode
 	FileMissing bool // Binary, and the command is not a file
+	// OwnersCause says that the kernel did not execute the shell because of the arguments and variables of the job, or
+	// because of the number of processes that its owner has (execve(2), E2BIG and EAGAIN).
+	OwnersCause bool
 }
 
 // ClassOf returns what FailureOf returns, with the right class for the two codes that depend on the
-// job's options. A shell that cannot be run is a failure of the job if the job chose the shell, and
-// of the queue otherwise. A failure before exec is a failure of the job if its command is not a
+// job's options. A shell that cannot be run is a failure of the job if the job chose the shell or is
+// the cause, and of the queue otherwise. A failure before exec is a failure of the job if its command is not a
 // file.
 func ClassOf(code Failed, r ShellRequest) Failure {
 	f := FailureOf(code)
 	switch code {
 	case FailedShell:
-		own := r.OwnShell || (r.Binary && r.NoShell) || r.StartMode == UnixBehavior || r.StartMode == RawExec
+		own := r.OwnersCause || r.OwnShell || (r.Binary && r.NoShell) || r.StartMode == UnixBehavior || r.StartMode == RawExec
 		if !own {
 			f.Class, f.Effect = ClassQueue, Requeued
 		}

@@ -32,6 +32,7 @@ func TestClassDependsOnWhoChoseTheShell(t *testing.T) {
 		want Class
 	}{
 		"the queue's shell is missing":        {FailedShell, ShellRequest{StartMode: PosixCompliant}, ClassQueue},
+		"too many arguments":                  {FailedShell, ShellRequest{StartMode: PosixCompliant, OwnersCause: true}, ClassJob},
 		"the shell of -S is missing":          {FailedShell, ShellRequest{StartMode: PosixCompliant, OwnShell: true}, ClassJob},
 		"the script's interpreter is missing": {FailedShell, ShellRequest{StartMode: UnixBehavior}, ClassJob},
 		"-b y -shell n of a missing file":     {FailedShell, ShellRequest{StartMode: PosixCompliant, Binary: true, NoShell: true}, ClassJob},

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 
@@ -39,7 +40,7 @@ func Collect(dir *jobdir.Dir, d *job.Description, shepherd syscall.WaitStatus) *
 	if ok, err := dir.Exists(jobdir.FileNoResources); err == nil && ok {
 		o.Failed = job.FailedReschedule
 	}
-	classify(o, d)
+	classify(o, d, text)
 	if o.Failed == job.FailedShell && text != "" {
 		if more := unfound(d); more != "" {
 			text = strings.TrimSuffix(text, " (or its interpreter is missing)") + "; " + more
@@ -108,10 +109,16 @@ func addUnfinished(o *job.Outcome, dir *jobdir.Dir) {
 	}
 }
 
-func classify(o *job.Outcome, d *job.Description) {
+// ownersCauses are the errors with which the kernel does not execute a program because of what the owner of a job has
+// submitted, or has running: too many arguments and variables, and too many processes.
+var ownersCauses = []syscall.Errno{syscall.E2BIG, syscall.EAGAIN}
+
+// classify sets the class of the failure and its effect. text is the reason as the supervisor has written it.
+func classify(o *job.Outcome, d *job.Description, text string) {
 	c := d.Command
 	f := job.ClassOf(o.Failed, job.ShellRequest{
 		OwnShell: c.OwnShell, Binary: c.Binary, NoShell: c.NoShell, StartMode: c.StartMode,
+		OwnersCause: slices.ContainsFunc(ownersCauses, func(e syscall.Errno) bool { return strings.HasSuffix(text, ": "+e.Error()) }),
 		FileMissing: c.Binary && (!strings.HasPrefix(c.File, "/") || o.Failed == job.FailedInJobChild && missing(d, c.File)),
 	})
 	o.Class, o.Effect = f.Class, f.Effect
