@@ -225,8 +225,10 @@ func failuresOfUsers(t *testing.T, jobs int) {
 		"no such directory":        func(s *Start) { s.Request.WorkingDir = "/nonexistent/directory" },
 		"output that is forbidden": func(s *Start) { s.Request.Output = hostPath("/proc/1/forbidden") },
 		"input that is missing":    func(s *Start) { s.Request.Input = hostPath("/nonexistent/input") },
-		"too many arguments":       func(s *Start) { s.Request.Shell, s.Request.NoShell, s.Request.Args = nil, false, []string{strings.Repeat("x", 1<<17)} },
-		"a bad end":                func(s *Start) { s.Request.Args = []string{"-c", "kill -9 $$"} },
+		"too many arguments": func(s *Start) {
+			s.Request.Shell, s.Request.NoShell, s.Request.Args = nil, false, []string{strings.Repeat("x", 1<<17)}
+		},
+		"a bad end": func(s *Start) { s.Request.Args = []string{"-c", "kill -9 $$"} },
 	}
 	w := newWorld(t)
 	var names []string

@@ -137,7 +137,7 @@ func objects(c *qconf.Cluster, host string) *launcher.Objects {
 			continue // it is not on this host
 		}
 		o.Queues = append(o.Queues, launcher.Queue{
-			Name: name, Prolog: config.PrologFor(q), Epilog: config.EpilogFor(q), StarterMethod: q.StarterMethod, Limits: q.Limits,
+			Name: name, Prolog: config.PrologFor(q), Epilog: config.EpilogFor(q), StarterMethod: q.StarterMethod, Limits: q.Limits, Priority: q.Priority,
 		})
 		add(&o.Commands, q.Prolog, q.Epilog, q.StarterMethod, q.SuspendMethod, q.ResumeMethod, q.TerminateMethod)
 		add(&o.Shells, q.Shell)

@@ -96,6 +96,7 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 		func() error { return checkWords(p) },
 		func() error { return r.checkProcedures(d) },
 		func() error { return checkOurs(p) },
+		func() error { return r.checkNice(d) },
 		func() error {
 			if r.Submissions == nil {
 				return checkBatch(d)
@@ -234,6 +235,17 @@ func checkBatch(d *job.Description) error {
 	return nil
 }
 
+// checkNice refuses a nice value below 0, except the priority that root's configuration has for the queue of the job.
+func (r *Rules) checkNice(d *job.Description) error {
+	if d.Nice >= 0 {
+		return nil
+	}
+	if q := r.Site.queue(d.Queue); q == nil || q.Priority != d.Nice {
+		return fmt.Errorf("the nice value %d is not the priority of the queue %s in root's configuration: "+remedy, d.Nice, d.Queue)
+	}
+	return nil
+}
+
 // checkOurs refuses values that the launcher chooses itself, and values for other kinds of jobs.
 func checkOurs(p *launch.Plan) error {
 	d := p.Description
@@ -253,7 +265,6 @@ func checkOurs(p *launch.Plan) error {
 		{"cores that were chosen", d.Binding+d.BindingCPUs+d.BindingMask != "" || p.GrantedBinding != nil},
 		{"a stream of the launcher", d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit},
 		{"a limited TMPDIR", d.Scratch != 0 || d.ScratchLimit != ""},
-		{"a nice value below 0", d.Nice < 0},
 		{"a number of processes below 0", p.Processes < 0},
 		{"a size of TMPDIR that no file system has", p.Scratch > math.MaxInt64},
 		{"a number of slots below 1", d.HostSlots < 1 || d.PE != nil && d.PE.Slots < 1},

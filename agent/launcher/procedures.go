@@ -27,14 +27,15 @@ type Objects struct {
 	Things map[string][]string `json:"things,omitempty"`
 }
 
-// Queue holds the procedures of a queue instance of root's configuration, and the limits of those that run as other users
-// than the owner of a job.
+// Queue holds the procedures of a queue instance of root's configuration, the limits of those that run as other users
+// than the owner of a job, and the nice value of its jobs.
 type Queue struct {
 	Name          string     `json:"name"`
 	Prolog        string     `json:"prolog,omitempty"` // of the queue, or else of the host
 	Epilog        string     `json:"epilog,omitempty"`
 	StarterMethod string     `json:"starter_method,omitempty"`
 	Limits        job.Limits `json:"limits"`
+	Priority      int        `json:"priority,omitempty"`
 }
 
 // sameProcedures reports whether two queues have the same procedures.

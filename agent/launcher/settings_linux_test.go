@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -69,6 +70,29 @@ func TestSettings(t *testing.T) {
 	for _, text := range []string{"", "shepherd_cmd /tmp/x\n", "shepherd_cmd /site/wrapper\nreprioritize 1\n", "shepherd_cmd /site/wrapper\ncgroups_params cpuset=false\n", "shepherd_cmd /site/wrapper\nexecd_params USE_CGROUPS=false\n"} {
 		if root.permit(parse(text)) == nil {
 			t.Errorf("%q is permitted", text)
+		}
+	}
+}
+
+// TestForgedNice: a front that was captured gives jobs only the nice values below 0 that root's configuration has for
+// their queues.
+func TestForgedNice(t *testing.T) {
+	w, s := newStrictWorld(t, func(s *Server) {
+		s.Rules.Site.Queues = []Queue{{Name: "all.q", Priority: -5}, {Name: "other.q", Priority: -10}}
+	})
+	for i, c := range []struct {
+		queue string
+		nice  int
+		good  bool
+	}{{"all.q", -5, true}, {"all.q", 3, true}, {"all.q", -4, false}, {"all.q", -10, false}, {"new.q", -5, false}} {
+		id := job.ID{Job: 7 + i}
+		o := w.order(s, fmt.Sprintf("key%d", i), id)
+		w.queue(o, c.queue)
+		o.plan.Description.Nice = c.nice
+		if got := w.prepare(o); c.good && got != nil {
+			t.Errorf("%s with %d: %v", c.queue, c.nice, got)
+		} else if !c.good {
+			w.refusedWith(c.queue, got, "nice value")
 		}
 	}
 }

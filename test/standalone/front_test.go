@@ -640,7 +640,7 @@ func TestFrontConfiguration(t *testing.T) {
 }
 
 // TestFrontProcedures: with two processes the procedures of root's configuration run as their users, with the variables
-// of execd and without those of the job.
+// of execd and without those of the job. Jobs have the nice value of their queue in root's configuration.
 func TestFrontProcedures(t *testing.T) {
 	t.Parallel()
 	m := newFront(t, 4)
@@ -655,12 +655,12 @@ func TestFrontProcedures(t *testing.T) {
 	}
 	program := m.dir + "/procedure"
 	m.write("conf/pes/mpi", "pe_name mpi\nslots 99\nallocation_rule $fill_up\nstart_proc_args root@"+program+" start $pe\nstop_proc_args "+program+" stop $pe\n")
-	m.write("conf/queues/all.q", fmt.Sprintf("qname all.q\nhostlist %s\nslots 4\nshell /bin/sh\nload_thresholds NONE\npe_list mpi\ntmpdir %s\nprolog root@%s prolog $queue\nepilog daemon@%[3]s epilog $queue\n", hostName, m.open("tmp"), program))
-	m.write("job.sh", "#!/bin/sh\necho job \"$(id -un)\" >> "+out+"/log\n")
+	m.write("conf/queues/all.q", fmt.Sprintf("qname all.q\nhostlist %s\nslots 4\nshell /bin/sh\nload_thresholds NONE\npe_list mpi\npriority -5\ntmpdir %s\nprolog root@%s prolog $queue\nepilog daemon@%[3]s epilog $queue\n", hostName, m.open("tmp"), program))
+	m.write("job.sh", "#!/bin/sh\necho job \"$(id -un)\" \"$(nice)\" >> "+out+"/log\n")
 	m.start()
 	u := someUsers(t, 1)[0]
 	r := m.as(u, "qsub", "-sync", "y", "-wd", "/", "-o", "/dev/null", "-j", "y", "-pe", "mpi", "2", "-v", "MINE=x", "job.sh")
-	want := "prolog all.q root all.q none x|start mpi root all.q none x|job " + u.Username + "|stop mpi " + u.Username + " all.q x|epilog all.q daemon all.q none x"
+	want := "prolog all.q root all.q none x|start mpi root all.q none x|job " + u.Username + " -5|stop mpi " + u.Username + " all.q x|epilog all.q daemon all.q none x"
 	if said := strings.Join(lines(t, out+"/log"), "|"); said != want {
 		t.Errorf("the procedures have said\n%s, expected\n%s; qsub: %+v", said, want, r)
 	}
