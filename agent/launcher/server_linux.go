@@ -16,6 +16,7 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
@@ -52,8 +53,9 @@ type Server struct {
 	opening sync.Mutex              // guards opened
 	opened  map[bool]*launch.Groups // by the argument of OpenGroups
 
-	mu   sync.Mutex
-	jobs map[job.ID]*held
+	mu      sync.Mutex
+	jobs    map[job.ID]*held
+	scripts map[int]*scriptUse // by the number of the job: see useScript
 }
 
 // held is a job that the front has prepared or opened.
@@ -504,6 +506,7 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 	}
 	defer h.mu.Unlock()
 	if script != nil {
+		defer s.useScript(id.Job, p.Description.Owner+" "+submission.ScriptSum(script))()
 		err = s.storeScript(id.Job, script, p)
 	}
 	if err == nil {
@@ -520,6 +523,45 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 	}
 	a, err := describe(h.job, launch.Prepared)
 	return a, h.job.Dir, err
+}
+
+// scriptUse is the use of a script by orders that are being carried out.
+type scriptUse struct {
+	script string
+	orders int
+	free   chan struct{} // closed at the end of the use
+}
+
+// useScript waits until no order uses another script of a job with this number, because all have the same file: a job
+// whose directory is not there yet would get another script than the checked one. Call done at the end.
+func (s *Server) useScript(number int, script string) (done func()) {
+	for {
+		s.mu.Lock()
+		u := s.scripts[number]
+		if u == nil {
+			u = &scriptUse{script: script, free: make(chan struct{})}
+			if s.scripts == nil {
+				s.scripts = map[int]*scriptUse{}
+			}
+			s.scripts[number] = u
+		}
+		if u.script == script {
+			u.orders++
+			s.mu.Unlock()
+			return func() { s.leaveScript(number, u) }
+		}
+		s.mu.Unlock()
+		<-u.free
+	}
+}
+
+func (s *Server) leaveScript(number int, u *scriptUse) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u.orders--; u.orders == 0 {
+		delete(s.scripts, number)
+		close(u.free)
+	}
 }
 
 // storeScript writes a script. It replaces a different one only if no task of the job is left.
@@ -640,6 +682,8 @@ func (s *Server) remove(b *removeBody) error {
 }
 
 func (s *Server) removeScript(number int) error {
+	const none = ""
+	defer s.useScript(number, none)()
 	used, err := s.has(number)
 	if used {
 		return nil // its tasks share it

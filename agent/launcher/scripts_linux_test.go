@@ -1,0 +1,83 @@
+package launcher
+
+import (
+	"encoding/json"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/job"
+)
+
+// TestForgedScripts: two orders at the same time cannot give a job the script of another one: both have the same number,
+// and the same file.
+func TestForgedScripts(t *testing.T) {
+	w := newWorld(t)
+	for number := 1; number <= 10; number++ {
+		for task, text := range []string{"true\n", "rm -rf ~\n"} {
+			w.number++
+			body, err := json.Marshal(&prepareBody{Plan: w.plan(job.ID{Job: number, Task: task + 1}), Script: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			message, err := json.Marshal(&envelope{Version: Version, Number: w.number, Order: kindPrepare, Body: body})
+			if err != nil {
+				t.Fatal(err)
+			}
+			fd, err := memory("script", []byte(text))
+			if err == nil {
+				err = w.conn.write(message, fd)
+				unix.Close(fd)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		prepared := 0
+		for range 2 {
+			b, fds, err := w.conn.read(make([]byte, mostMessage+1))
+			closeAll(fds)
+			a := &answer{}
+			if err == nil {
+				err = decode(b, a)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Error == nil {
+				prepared++
+			}
+		}
+		if prepared != 1 {
+			t.Fatalf("job %d: %d tasks with different scripts were prepared", number, prepared)
+		}
+	}
+	if n := len(w.audits()); n != 10 {
+		t.Errorf("the audit log has %d records", n)
+	}
+}
+
+// TestUseOfScripts: an order about a script waits for those about another script of the same number.
+func TestUseOfScripts(t *testing.T) {
+	s := &Server{}
+	first, again, other := s.useScript(7, "a"), s.useScript(7, "a"), s.useScript(8, "b")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.useScript(7, "b")()
+	}()
+	first()
+	other()
+	s.mu.Lock()
+	select {
+	case <-done:
+		t.Error("two scripts of one number are in use")
+	default:
+	}
+	s.mu.Unlock()
+	again()
+	<-done
+	if len(s.scripts) > 0 {
+		t.Errorf("in use are %v", s.scripts)
+	}
+}
