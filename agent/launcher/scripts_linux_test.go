@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
 )
 
 // TestForgedScripts: two orders at the same time cannot give a job the script of another one: both have the same number,
@@ -79,5 +80,37 @@ func TestUseOfScripts(t *testing.T) {
 	<-done
 	if len(s.scripts) > 0 {
 		t.Errorf("in use are %v", s.scripts)
+	}
+}
+
+// TestForgedDiscard: the directory of a job that is being prepared remains, with all that its supervisor will rely on.
+func TestForgedDiscard(t *testing.T) {
+	w, s := makeWorld(t)
+	w.serve(s)
+	if err := w.ask(kindHello, empty{}); err != nil { // the launcher serves
+		t.Fatal(err)
+	}
+	id := job.ID{Job: 7}
+	h, err := s.enter(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := w.spool.Begin(id, jobdir.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir.Close()
+	if err := w.ask(kindDiscard, &ofJob{id}); err == nil || err.Code != "exists" {
+		t.Errorf("%+v, expected that the job is here", err)
+	}
+	s.drop(id)
+	h.mu.Unlock()
+	for _, want := range []int{1, 0} {
+		if jobs, err := w.spool.Jobs(); err != nil || len(jobs) != want {
+			t.Errorf("there are jobs %v (%v), expected %d", jobs, err, want)
+		}
+		if err := w.ask(kindDiscard, &ofJob{id}); err != nil {
+			t.Error(err)
+		}
 	}
 }

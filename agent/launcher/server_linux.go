@@ -48,7 +48,8 @@ type Server struct {
 
 	mostWaits int // the constant, or a smaller number in tests
 
-	trying sync.Mutex // there is one directory for trials
+	trying   sync.Mutex   // there is one directory for trials
+	sweeping sync.RWMutex // a control group that a job gets meanwhile could be removed
 
 	opening sync.Mutex              // guards opened
 	opened  map[bool]*launch.Groups // by the argument of OpenGroups
@@ -376,6 +377,8 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 		if err != nil {
 			return nil, nil, err
 		}
+		s.sweeping.Lock()
+		defer s.sweeping.Unlock()
 		return nil, nil, groups.Sweep(s.Spool)
 	}
 	return nil, nil, &refusal{errors.New("it has no effect")}
@@ -387,11 +390,7 @@ func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, with d
 	case kindOpen:
 		return s.open(id)
 	case kindDiscard:
-		groups, err := s.groups()
-		if err != nil {
-			return nil, nil, err
-		}
-		return nil, nil, launch.Discard(s.Spool, groups, id)
+		return nil, nil, s.discard(id)
 	case kindWait:
 		a, err := s.wait(ctx, id)
 		return a, nil, err
@@ -510,7 +509,9 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		err = s.storeScript(id.Job, script, p)
 	}
 	if err == nil {
+		s.sweeping.RLock()
 		h.job, err = launch.PreparePlan(s.Spool, groups, p)
+		s.sweeping.RUnlock()
 	}
 	if err == nil {
 		if err = h.job.Dir.Share(s.FrontGID); err != nil {
@@ -618,6 +619,21 @@ func (s *Server) open(id job.ID) (any, descriptorUser, error) {
 	}
 	h.job = j
 	return a, j.Dir, nil
+}
+
+// discard removes an unfinished directory of a job that no other order prepares.
+func (s *Server) discard(id job.ID) error {
+	groups, err := s.groups()
+	if err != nil {
+		return err
+	}
+	h, err := s.enter(id)
+	if err != nil {
+		return err
+	}
+	defer h.mu.Unlock()
+	defer s.drop(id)
+	return launch.Discard(s.Spool, groups, id)
 }
 
 // terminal connects with the supervisor of an interactive job, which sends the terminal over the connection.
