@@ -28,6 +28,7 @@ import (
 	"github.com/execd-project/execd/internal/host/healthcheck"
 	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/internal/options"
+	"github.com/execd-project/execd/internal/shrink"
 	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/internal/submission/claim"
 	"github.com/execd-project/execd/job"
@@ -476,7 +477,7 @@ func (d *daemon) begin(ctx context.Context) error {
 	}
 	d.serveWeb(ctx)
 	d.announce(ctx)
-	d.beside.Go(func() { d.shrink(ctx) })
+	d.beside.Go(func() { shrink.Run(ctx) })
 	d.beside.Go(func() { d.lookForGPUs(ctx) })
 	return nil
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/shrink"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
@@ -188,6 +189,7 @@ func (o *options) serve() (int, error) {
 			say(err.Error())
 		}
 	})
+	wait.Go(func() { shrink.Run(ctx) })
 	o.rules.FrontUID = user.UID
 	server := &launcher.Server{
 		Spool: spool, GPUs: o.openGPUs(), SiteGPUs: o.gpus, Config: o.config, Shepherd: shepherd, Rules: o.rules, FrontGID: int(user.GID),

@@ -1,4 +1,7 @@
-package daemon
+// Package shrink keeps the memory of a process that runs for long small.
+//
+// Other projects cannot import it.
+package shrink
 
 import (
 	"context"
@@ -12,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settled is the time after which an agent has finished its start.
+// settled is the time after which a daemon has finished its start.
 const settled = 10 * time.Second
 
 // again is the interval at which the pages of the executable are released: for each used page the
@@ -23,17 +26,17 @@ const again = 2 * time.Minute
 // After many jobs at once most of the memory is not needed any more.
 const busy = settled / 20
 
-// The amounts of unused memory that the agent may keep: the larger one always, and the smaller one
+// The amounts of unused memory that a daemon may keep: the larger one always, and the smaller one
 // only after a busy time.
 const (
 	much   = 32 << 20
 	little = 4 << 20
 )
 
-// shrink returns memory that only the start has needed: most pages of an executable of this size
-// are mapped for the initialisation and never used again. Pages in use come back from the page
-// cache. It also returns memory that many concurrent jobs have needed.
-func (d *daemon) shrink(ctx context.Context) {
+// Run returns memory to the kernel until the context ends: memory that only the start has needed, as
+// most pages of a large executable are mapped for the initialisation and never used again, and memory
+// that many concurrent jobs have needed. Pages in use come back from the page cache.
+func Run(ctx context.Context) {
 	tick := time.NewTicker(settled)
 	defer tick.Stop()
 	done, used, wasBusy := time.Time{}, processorTime(), true
