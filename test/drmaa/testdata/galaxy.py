@@ -58,6 +58,7 @@ for i in range(number):
     kind = list(KINDS)[i % len(KINDS)]
     to_submit.put((f"g{i}_{kind}", kind))
 watched = [job for _ in range(number) if (job := submitted.get())]
+deleted = set()  # by id: the second time a job may have ended
 rounds = 0
 while watched:
     left = []
@@ -69,7 +70,8 @@ while watched:
             continue
         if state not in (drmaa.JobState.DONE, drmaa.JobState.FAILED):
             left.append((id, name, kind))
-            if kind == "deleted" and os.path.exists("go"):
+            if kind == "deleted" and id not in deleted and os.path.exists("go"):
+                deleted.add(id)
                 session.control(id, drmaa.JobControlAction.TERMINATE)
             continue
         code = ""
