@@ -72,8 +72,10 @@ func sensors() []external.Status {
 }
 
 // ofJobs are the names of the series that a job has.
-var ofJobs = []string{"execd_job_start_time_seconds", "execd_job_slots", "execd_job_cpu_seconds_total", "execd_job_memory_bytes", "execd_job_memory_max_bytes",
-	"execd_job_gpus", "execd_job_gpu_busy_seconds_total", "execd_job_gpu_measured_seconds_total", "execd_job_gpu_memory_max_bytes", "execd_job_gpus_idle"}
+var ofJobs = []string{
+	"execd_job_start_time_seconds", "execd_job_slots", "execd_job_cpu_seconds_total", "execd_job_memory_bytes", "execd_job_memory_max_bytes",
+	"execd_job_gpus", "execd_job_gpu_busy_seconds_total", "execd_job_gpu_measured_seconds_total", "execd_job_gpu_memory_max_bytes", "execd_job_gpus_idle",
+}
 
 func TestJobs(t *testing.T) {
 	f := busy()

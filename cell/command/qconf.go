@@ -29,7 +29,7 @@ const (
 
 // permitted reports whether the caller has a role, and says so if not.
 func (x *call) permitted(r role) bool {
-	word := ""
+	var word string
 	switch {
 	case r == operators && !x.cell.IsOperator(x.in.By.User):
 		word = "operator"
