@@ -301,6 +301,7 @@ func (d *daemon) connectLauncher() (err error) {
 	}
 	if d.launcher < 0 {
 		d.say(d.manager.Status("waits for the launcher"))
+		d.log.Info("waits for the launcher", "socket", o.Path)
 	}
 	if d.client, err = launcher.Connect(context.Background(), o); err != nil {
 		return err

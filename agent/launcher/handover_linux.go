@@ -16,27 +16,32 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// listen makes a socket for messages. Its directory belongs to root, so no other user can replace the socket.
+// listen makes a socket for messages. Its directory belongs to root, so no other user can replace the socket. It gets
+// its name last: a process that connects before finds the socket of the previous launcher or none, and tries again.
 func listen(path string, owner, mode, queue int) (*os.File, error) {
-	if err := unix.Unlink(path); err != nil && !errors.Is(err, unix.ENOENT) {
-		return nil, &fs.PathError{Op: "unlink", Path: path, Err: err}
+	next := path + ".new"
+	if err := unix.Unlink(next); err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, &fs.PathError{Op: "unlink", Path: next, Err: err}
 	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
 	listener := os.NewFile(uintptr(fd), path)
-	err = claim.At(path, func(short string) error {
+	err = claim.At(next, func(short string) error {
 		if err := unix.Bind(fd, &unix.SockaddrUnix{Name: short}); err != nil {
 			return os.NewSyscallError("bind", err)
 		}
-		if err := unix.Lchown(path, owner, -1); err != nil {
+		if err := unix.Lchown(next, owner, -1); err != nil {
 			return os.NewSyscallError("lchown", err)
 		}
-		if err := unix.Chmod(path, uint32(mode)); err != nil { //nolint:gosec // a constant
+		if err := unix.Chmod(next, uint32(mode)); err != nil { //nolint:gosec // a constant
 			return os.NewSyscallError("chmod", err)
 		}
-		return os.NewSyscallError("listen", unix.Listen(fd, queue))
+		if err := unix.Listen(fd, queue); err != nil {
+			return os.NewSyscallError("listen", err)
+		}
+		return os.NewSyscallError("rename", unix.Rename(next, path))
 	})
 	if err != nil {
 		listener.Close()

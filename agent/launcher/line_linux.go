@@ -131,11 +131,12 @@ func Connect(ctx context.Context, o ClientOptions) (*Client, error) {
 		}
 		return c, c.join(conn)
 	}
-	return c, c.dial(ctx)
+	return c, c.dial(ctx, false)
 }
 
-// dial connects to the socket of a launcher, as soon as there is one.
-func (c *Client) dial(ctx context.Context) error {
+// dial connects to the socket of a launcher, as soon as there is one. The first launcher may make the spool directory; one
+// that has gone since, with the jobs in it, is an error.
+func (c *Client) dial(ctx context.Context, again bool) error {
 	const first, last = 20 * time.Millisecond, time.Second
 	for pause := first; ; pause = min(2*pause, last) {
 		conn, err := dial(c.options.Path)
@@ -146,7 +147,7 @@ func (c *Client) dial(ctx context.Context) error {
 		if !away {
 			return err
 		}
-		if _, err := os.Stat(filepath.Dir(c.options.Path)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Dir(c.options.Path)); again && errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot find a launcher: %w", err)
 		}
 		select {
@@ -270,7 +271,7 @@ func (c *Client) lose(l *line, err error) {
 	}
 	close(l.over)
 	l.conn.close()
-	err = c.dial(ctx)
+	err = c.dial(ctx, true)
 	if err == nil {
 		if c.options.Back != nil {
 			c.options.Back()
