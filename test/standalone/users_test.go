@@ -53,10 +53,10 @@ func TestTenUsers(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	list := m.root("qstat", "-u", "*").stdout
+	list := m.root("qstat", "-u", "*")
 	for i, id := range jobs {
-		if !strings.Contains(list, id+" ") {
-			t.Errorf("job %s of %s is gone:\n%s", id, users[i].Username, list)
+		if !hasJob(list, id) {
+			t.Errorf("job %s of %s is gone:\n%s", id, users[i].Username, list.stdout)
 		}
 		info, err := os.Stat(filepath.Join(out, id))
 		if os.IsNotExist(err) {
@@ -66,8 +66,8 @@ func TestTenUsers(t *testing.T) {
 			t.Errorf("what job %s writes does not belong to %s (%v)", id, users[i].Username, err)
 		}
 	}
-	if strings.Contains(list, " s   ") || strings.Contains(list, "hqw") {
-		t.Errorf("somebody's job was suspended or held:\n%s", list)
+	if strings.Contains(list.stdout, " s   ") || strings.Contains(list.stdout, "hqw") {
+		t.Errorf("somebody's job was suspended or held:\n%s", list.stdout)
 	}
 	for i, u := range users {
 		if r := m.as(u, "qdel", jobs[i]); r.status != 0 {
