@@ -83,7 +83,9 @@ func (s *Server) Serve(c *conn) error {
 		wait.Wait()
 		s.forget()
 	}()
+	s.mu.Lock()
 	s.jobs = map[job.ID]*held{}
+	s.mu.Unlock()
 	turn, waits, verifies := make(chan struct{}, mostOrders), make(chan struct{}, cmp.Or(s.mostWaits, mostWaits)), make(chan struct{}, mostVerifies)
 	bytes := newBudget(mostTogether)
 	buffer := make([]byte, mostMessage+1)
