@@ -259,7 +259,8 @@ func TestFaultySensorsDoNotDelayOthers(t *testing.T) {
 		if want := faults[filepath.Base(st.Path)]; !strings.Contains(st.Fault, want) || (want == "") != (st.Fault == "") {
 			t.Errorf("%s: fault %q, want %q", st.Path, st.Fault, want)
 		}
-		if filepath.Base(st.Path) == "errs" && (st.Violations != 1 || st.LastViolations[0].Text != "nonsense") {
+		// It may have reported twice: each report has one line of another form.
+		if filepath.Base(st.Path) == "errs" && (st.Violations != st.Reports || st.LastViolations[0].Text != "nonsense") {
 			t.Errorf("%+v", st)
 		}
 	}
