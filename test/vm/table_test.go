@@ -125,7 +125,7 @@ var machines = map[string]machine{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
 			{pkg: "agent/scope", skip: "^TestWithoutSystemd"},
-			{pkg: "internal/spawn", skip: "^TestManyStartsUnderLoad$"},
+			{pkg: "internal/spawn", skip: "^(TestManyStartsUnderLoad|TestDenyAttributes)$"},
 			{pkg: "agent/launch", run: groupsOfJobs},
 			{pkg: "cmd/execd", programs: true, run: executables + "|" + groupsInCommand},
 			{pkg: "packaging", programs: true, run: "^TestService$"},
