@@ -90,14 +90,15 @@ type Observer interface {
 	Ended(*Record, *job.Description, *job.Outcome)
 }
 
-type nobody struct{}
+// noObserver ignores all calls.
+type noObserver struct{}
 
-func (nobody) Started()                                      {}
-func (nobody) Refused(Code)                                  {}
-func (nobody) Began(*Record, *job.Description, time.Time)    {}
-func (nobody) Suspended(*job.Description, time.Time, bool)   {}
-func (nobody) IdleGPUs(*job.Description, []string)           {}
-func (nobody) Ended(*Record, *job.Description, *job.Outcome) {}
+func (noObserver) Started()                                      {}
+func (noObserver) Refused(Code)                                  {}
+func (noObserver) Began(*Record, *job.Description, time.Time)    {}
+func (noObserver) Suspended(*job.Description, time.Time, bool)   {}
+func (noObserver) IdleGPUs(*job.Description, []string)           {}
+func (noObserver) Ended(*Record, *job.Description, *job.Outcome) {}
 
 // Agent is the daemon. Make one with New.
 type Agent struct {
@@ -154,7 +155,7 @@ func New(options Options) (*Agent, error) {
 		priorities: make(chan struct{}, 1),
 	}
 	if a.options.Observer == nil {
-		a.options.Observer = nobody{}
+		a.options.Observer = noObserver{}
 	}
 	if a.log == nil {
 		a.log = hclog.NewNullLogger()

@@ -103,7 +103,7 @@ func TestIdleGPUs(t *testing.T) {
 
 // idleJobs counts the reports of idle GPUs.
 type idleJobs struct {
-	nobody
+	noObserver
 	mu   sync.Mutex
 	told []string
 }

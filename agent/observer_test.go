@@ -59,7 +59,7 @@ func TestObserverGetsEachEndOnce(t *testing.T) {
 
 // endings counts the ends that an observer is told of.
 type endings struct {
-	nobody
+	noObserver
 	count *atomic.Int32
 }
 
@@ -89,7 +89,7 @@ func TestObserverGetsEachEndOnceOnFullDisk(t *testing.T) {
 
 // asking is an observer that asks the agent about itself, and writes down what it is told.
 type asking struct {
-	nobody
+	noObserver
 	agent func() *Agent
 	heard chan string
 }

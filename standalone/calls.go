@@ -107,8 +107,8 @@ func decode(body []byte, q any) *agentapi.Error {
 // ending returns the answer to calls while the daemon is stopping.
 func ending() *agentapi.Error { return refuse(agentapi.Unavailable, api.Ending) }
 
-// input converts a request of a user into the input of package command. Of the fields it trusts only
-// those that affect nobody else.
+// input converts a request of a user into the input of package command. It trusts only fields whose values
+// affect the user alone.
 func (m *Master) input(u *userdb.User, q *api.CommandRequest) *command.Input {
 	environment := api.Strings(q.Environment)
 	in := &command.Input{

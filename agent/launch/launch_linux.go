@@ -95,7 +95,7 @@ type Job struct {
 
 	group     *group.Paths // of the control group; nil without. It is not changed
 	groupGone bool         // it was removed
-	unswept   error        // why processes that a killed supervisor has left could not be looked for
+	unswept   error        // why the agent could not find the processes that a killed supervisor has left
 	groups    *Groups
 	spool     *jobdir.Spool
 	tmpdir    jobdir.Tmpdir

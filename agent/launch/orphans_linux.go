@@ -54,8 +54,8 @@ func (j *Job) endMarkedOnce(patience time.Duration) {
 	}
 }
 
-// checkSurvivors returns an error if processes of a job whose shepherd was killed could not be ended, or
-// not be looked for.
+// checkSurvivors returns an error if the agent could not find or end the processes of a job whose shepherd was
+// killed.
 func (j *Job) checkSurvivors() error {
 	if j.Rebooted() {
 		return nil

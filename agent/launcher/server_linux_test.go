@@ -128,8 +128,8 @@ func (w *world) plan(id job.ID) *launch.Plan {
 	return p
 }
 
-// ask sends an order, with descriptors, and returns the error of the answer.
-func (w *world) ask(order kind, body any, fds ...int) *Error {
+// text returns the message of the next order.
+func (w *world) text(order kind, body any) string {
 	w.Helper()
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -140,22 +140,19 @@ func (w *world) ask(order kind, body any, fds ...int) *Error {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return w.send(string(text), fds...)
+	return string(text)
+}
+
+// ask sends an order, with descriptors, and returns the error of the answer.
+func (w *world) ask(order kind, body any, fds ...int) *Error {
+	w.Helper()
+	return w.send(w.text(order, body), fds...)
 }
 
 // must sends an order that the launcher has to carry out, and decodes the body of the answer.
 func (w *world) must(order kind, body, result any) {
 	w.Helper()
-	b, err := json.Marshal(body)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.number++
-	text, err := json.Marshal(&envelope{Version: Version, Number: w.number, Order: order, Body: b})
-	if err != nil {
-		w.Fatal(err)
-	}
-	a := w.exchange(string(text))
+	a := w.exchange(w.text(order, body))
 	if a.Error != nil {
 		w.Fatal(a.Error)
 	}

@@ -28,6 +28,30 @@ type Row struct {
 	Progress *qstat.Progress
 }
 
+// Condition is the most important state of the tasks of a job.
+type Condition int
+
+// The conditions.
+const (
+	Waiting Condition = iota // no task runs or is in error state
+	Running                  // a task runs
+	Failed                   // a task is in error state
+)
+
+// Condition returns the condition of a job.
+func (r *Row) Condition() Condition {
+	c := Waiting
+	for _, t := range r.Tasks {
+		switch {
+		case strings.Contains(t.State, "E"):
+			return Failed
+		case t.Phase == qstat.Running:
+			c = Running
+		}
+	}
+	return c
+}
+
 // Ask returns the output of a command of Grid Engine, as qclient.Session.View.
 type Ask func(ctx context.Context, command ...string) (*qstat.Document, error)
 

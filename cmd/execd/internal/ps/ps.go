@@ -173,7 +173,7 @@ func (p *page) text(rows []joblist.Row, total int) string {
 	}
 	p.line(columns, widths, "")
 	for i := range rows {
-		p.line(table[i], widths, stateColor(&rows[i]))
+		p.line(table[i], widths, stateColors[rows[i].Condition()])
 		p.notes(&rows[i])
 	}
 	if more := total - len(rows); more > 0 {
@@ -252,20 +252,8 @@ const (
 	red, green, yellow = "31", "32", "33"
 )
 
-// stateColor returns the colour of the states of a job: red if a task is in error state, green if a task is
-// running, otherwise yellow.
-func stateColor(r *joblist.Row) string {
-	color := yellow
-	for _, t := range r.Tasks {
-		switch {
-		case strings.Contains(t.State, "E"):
-			return red
-		case t.Phase == qstat.Running:
-			color = green
-		}
-	}
-	return color
-}
+// stateColors are the colours of the states of jobs.
+var stateColors = map[joblist.Condition]string{joblist.Waiting: yellow, joblist.Running: green, joblist.Failed: red}
 
 func (p *page) paint(text, color string) string {
 	if !p.colors || color == "" {

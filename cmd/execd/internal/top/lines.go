@@ -9,9 +9,9 @@ import (
 
 	"github.com/clipperhouse/displaywidth"
 
+	"github.com/execd-project/execd/cmd/execd/internal/joblist"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
-	"github.com/execd-project/execd/qstat"
 )
 
 // style says how a text looks.
@@ -238,7 +238,7 @@ func (v *view) row(j *job, width int) (l line) {
 	v.columns(width, func(c column, at span) {
 		at.text = v.value(j, c)
 		if c == stateColumn {
-			at.style = stateStyle(j)
+			at.style = stateStyles[j.Condition()]
 		}
 		l = append(l, at)
 	})
@@ -296,19 +296,8 @@ func (v *view) value(j *job, c column) string {
 	return place
 }
 
-// stateStyle returns bad if a task is in error state, good if one is running, and waiting otherwise.
-func stateStyle(j *job) style {
-	s := waiting
-	for _, t := range j.Tasks {
-		switch {
-		case strings.Contains(t.State, "E"):
-			return bad
-		case t.Phase == qstat.Running:
-			s = good
-		}
-	}
-	return s
-}
+// stateStyles are the styles of the states of jobs.
+var stateStyles = map[joblist.Condition]style{joblist.Waiting: waiting, joblist.Running: good, joblist.Failed: bad}
 
 // status returns the last line of the screen.
 func (v *view) status(rows int) line {
