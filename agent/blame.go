@@ -78,8 +78,8 @@ func (p procedureEnds) began(d *job.Description) {
 	}
 }
 
-// attributeFailure notes how the procedures of a job have ended, and holds a failure against the job that
-// says nothing of its queue.
+// attributeFailure notes how the procedures of a job have ended. It attributes a failure to the job
+// instead of the queue if the owner of the job can have caused it.
 func (p procedureEnds) attributeFailure(d *job.Description, o *job.Outcome) {
 	for _, s := range ownSteps {
 		k, own := ownStep(d, s.attribute, s.command(d))

@@ -49,7 +49,7 @@ func (o *openGroups) get(s groupsSettings, open func() (*launch.Groups, error)) 
 	return g, nil
 }
 
-// close closes all of them. No more are made.
+// close closes all groups. From then on get makes none.
 func (o *openGroups) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -36,7 +36,7 @@ type journal struct {
 	// writing serialises changes with their files. Because the disk may hang, its holder must hold
 	// no other lock, except that of a sequence of orders.
 	writing       sync.Mutex
-	ticketsUnkept bool // their file is not as they are; guarded by writing
+	ticketsUnkept bool // the last write of the tickets failed; guarded by writing
 
 	mu          sync.Mutex
 	epoch, seen uint64              // the largest of a start, and of any other order

@@ -57,9 +57,9 @@ type Commands interface {
 	// SetTickets sets the tickets of running jobs, which determine their shares of the processors
 	// (sge_priority(5)). Other jobs keep their tickets.
 	SetTickets(tickets []Tickets)
-	// Configure has the configuration read again.
+	// Configure makes the agent read its configuration again.
 	Configure(ctx context.Context) error
-	// FullReport makes the next report of load values one of all of them.
+	// FullReport makes the next report of load values contain all of them.
 	FullReport()
 	// Reports waits until there is a report with a number above after, and returns all such
 	// reports: for each job its latest state, and the changed load values. 0 returns all reports. A
@@ -73,7 +73,7 @@ type Commands interface {
 	AcknowledgeJob(ctx context.Context, id job.ID, number uint64) error
 	// Jobs returns all jobs of the table, in the order of their numbers.
 	Jobs() []JobReport
-	// Job returns one of them.
+	// Job returns one job of the table.
 	Job(id job.ID) (JobReport, bool)
 	// Drain refuses new jobs, for a reason, until Resume.
 	Drain(ctx context.Context, reason string) error
@@ -125,18 +125,18 @@ type Start struct {
 	Interactive *Interactive
 
 	// Order is set by a link whose master sends the settings of queue, parallel
-	// environment and host with the job. Without one the agent's own configuration
-	// says them, and whether the job fits is checked.
+	// environment and host with the job. Without one the agent takes these settings
+	// from its own configuration, and checks whether the job fits.
 	Order *launch.Assignment
 }
 
-// Interactive says how an interactive job is.
+// Interactive has the properties of an interactive job.
 type Interactive = launch.Interactive
 
 // Terminal is a client's connection with the terminal of a job. Its methods may be called by
 // several goroutines.
 type Terminal interface {
-	// Pipes reports whether the job has pipes in place of a pseudo terminal.
+	// Pipes reports whether the job has pipes instead of a pseudo terminal.
 	Pipes() bool
 	// Read returns io.EOF after the job has ended and all its output was read, ErrTaken when
 	// another client has attached, and ErrDetached when the agent stops.

@@ -52,7 +52,7 @@ func (a *Agent) takeLoad(r loadsensor.Report) {
 	a.table.changes()
 }
 
-// FullReport makes the next report of load values one of all of them.
+// FullReport makes the next report of load values contain all of them.
 func (a *Agent) FullReport() {
 	a.table.mu.Lock()
 	defer a.table.mu.Unlock()

@@ -49,7 +49,7 @@ func (n *numbers) next() uint64 {
 	return n.last
 }
 
-// promise gives out a number for a report that is not there yet.
+// promise reserves a number for a report that is not available yet.
 func (n *numbers) promise() uint64 {
 	number := n.next()
 	n.promised = append(n.promised, number)

@@ -59,7 +59,8 @@ func TestAnswersWhileAScriptIsRemoved(t *testing.T) {
 	w.gone(s.ID)
 }
 
-// TestScriptOfTasksThatEndTogether: of tasks that are being removed at the same time, the last one removes the script.
+// TestScriptOfTasksThatEndTogether checks that the last one of several tasks that are removed at the
+// same time removes the script.
 func TestScriptOfTasksThatEndTogether(t *testing.T) {
 	w := newWorld(t)
 	table := w.agent.table

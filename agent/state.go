@@ -8,7 +8,7 @@ import (
 
 // State is the state of a job on this host.
 //
-//	         refused: it never was here
+//	         refused: the agent keeps nothing of it
 //	           ^
 //	           |
 //	received --+--> accepted ----> starting ----> running <---> suspended
@@ -18,29 +18,29 @@ import (
 //	                    |            ending <-----------------------+
 //	                    |              |
 //	                    v              v
-//	                  ended  <---------+   the supervisor is gone, its files were read
+//	                  ended  <---------+   the supervisor has ended, its files were read
 //	                    |
 //	                    v
-//	                 reported              a master was told
+//	                 reported              a master has got the report of the end
 //	                    |
 //	                    v
-//	               acknowledged            it knows: nothing of the job is kept
+//	               acknowledged            the master has saved it: the agent removes the job
 //
 // The files at each state, with which the next agent continues after this one was killed:
 //
-//	received      nothing: a master that has no answer asks again
+//	received      nothing: a master without an answer repeats the start
 //	accepted      the job directory, complete, with its file "start"
 //	starting      the same, locked by the supervisor
 //	running       addgrpid and job_pid, written by the supervisor; the file "client" of
 //	              an interactive job to which a client is expected to come back
-//	suspended     the file "suspended": by whom, and which orders were the last ones
-//	ending        the file "ending": that the job's end was ordered, and by what
-//	ended         the file "ended": what became of the job, and the number of the report;
-//	              "told" once the accounting has it
-//	reported      nothing more: a report that was not acknowledged is repeated
-//	acknowledged  the file "acknowledged", and then the directory is gone; its key stands
-//	              in the file "finished" of the spool area for a while, so that a start
-//	              that comes late is known
+//	suspended     the file "suspended": the reasons of the suspension, and the last orders
+//	ending        the file "ending": the order that ends the job
+//	ended         the file "ended": the outcome of the job, and the number of the report;
+//	              "told" once the accounting record is written
+//	reported      nothing more: the agent repeats a report that was not acknowledged
+//	acknowledged  the file "acknowledged", until the directory is removed; the key of the
+//	              start stays in the file "finished" of the spool area for a while, so that
+//	              the agent recognises a late repetition of the start
 //
 // A slave job (Start.Slave) has no supervisor: it is running from its acceptance, so that tasks can
 // be started in it, and ends on order. A simulated job (Record.Simulated) has none either, and ends

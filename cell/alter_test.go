@@ -10,7 +10,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// The output of qalter for each option (observed on 8.1.9).
+// TestTextsOfQalter checks the output of qalter for each option (observed on 8.1.9).
 func TestTextsOfQalter(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N first -h")

@@ -9,7 +9,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// Jobs with similar requests share the common part, and each keeps its own request.
+// TestSharedRequests checks that jobs with similar requests share the common part, and each keeps its
+// own request.
 func TestSharedRequests(t *testing.T) {
 	lines := [][]string{
 		{"a.sh"},

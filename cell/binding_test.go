@@ -16,7 +16,8 @@ func coresOf(t *Task) string {
 	return text
 }
 
-// The action that starts a task contains its cores. The task keeps them if the cluster changes.
+// TestCoresOfATask checks that the action that starts a task contains its cores. The task keeps them
+// if the cluster changes.
 func TestCoresOfATask(t *testing.T) {
 	aware := small.with(files{"sched_conf": small["sched_conf"] + "\nparams BINDING_AWARE=1"})
 	h := newHarness(t, aware)

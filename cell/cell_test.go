@@ -96,7 +96,8 @@ func TestDependencies(t *testing.T) {
 	h.expect("2 Eqw; 3 r all.q@n1; 4 qw")
 }
 
-// Dependencies between tasks of array jobs, with equal and different steps.
+// TestArrayDependencies checks dependencies between tasks of array jobs, with equal and different
+// steps.
 func TestArrayDependencies(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N a -t 1-6 -tc 2")
@@ -151,7 +152,8 @@ func TestStartTimes(t *testing.T) {
 	}
 }
 
-// An array of a million tasks needs no memory for tasks that have not started.
+// TestLargeArray checks that an array of a million tasks needs no memory for tasks that have not
+// started.
 func TestLargeArray(t *testing.T) {
 	h := newHarness(t, small.with(files{"conf/global": "max_aj_tasks 0"}))
 	h.sub("alice", "-t 1-1000000 -N big")
@@ -202,8 +204,9 @@ func TestDeletion(t *testing.T) {
 	h.idle()
 }
 
-// A name in qdel is a pattern in which the operators of expressions are ordinary characters, so
-// that no command deletes more jobs than intended (tested on 8.1.9).
+// TestNamesAreNoExpressions checks that a name in qdel is a pattern in which the operators of
+// expressions are ordinary characters, so that no command deletes more jobs than intended (tested on
+// 8.1.9).
 func TestNamesAreNoExpressions(t *testing.T) {
 	for _, reference := range []string{"!ae", "ae|zz", "!a*", "(a*)", "a*&*e", "!bb"} {
 		h := newHarness(t, small)
@@ -226,8 +229,8 @@ func TestNamesAreNoExpressions(t *testing.T) {
 	}
 }
 
-// If a prolog failed and the job itself was not started, its next start is the first one. The
-// reason of the failure remains visible, even while the job runs.
+// TestUnbegunTasks checks that if a prolog failed and the job itself was not started, its next start
+// is the first one. The reason of the failure remains visible, even while the job runs.
 func TestUnbegunTasks(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-N first")
@@ -360,7 +363,8 @@ func TestRescheduling(t *testing.T) {
 	h.expect("1 Rq; 2 Rr all.q@n2")
 }
 
-// Rescheduled jobs move behind all pending jobs, unless the reschedule was not requested by anyone.
+// TestRescheduledJobsWaitAnew checks that rescheduled jobs move behind all pending jobs, unless the
+// reschedule was not requested by anyone.
 func TestRescheduledJobsWaitAnew(t *testing.T) {
 	byHand := func(h *harness) {
 		h.said(h.ModifyJobs(h.now, caller("admin"), RescheduleJob, jobs(h, "1"), true), "Forced rescheduling of "+h.Job(1).tasks[0].label()+" on host n1")

@@ -10,8 +10,9 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// A master tells the cell what happens and when, and carries out the actions that the cell
-// returns. Here the host has one slot, so the second job starts after the first has finished.
+// Example shows a master that reports events with their times to the cell, and carries out the actions
+// that the cell returns. Here the host has one slot, so the second job starts after the first has
+// finished.
 func Example() {
 	cluster, err := qconf.Load(fstest.MapFS{
 		"queues/all.q": {Data: []byte("qname all.q\nhostlist n1\nslots 1\nload_thresholds NONE\n")},

@@ -267,8 +267,8 @@ func request(j *Job, text string) int {
 	return 0
 }
 
-// For any events, nothing is oversubscribed, no task is lost or duplicated, and nothing is booked
-// after all tasks have ended.
+// TestWhateverHappens checks for any events that nothing is oversubscribed, that no task is lost or
+// duplicated, and that nothing is booked after all tasks have finished.
 func TestWhateverHappens(t *testing.T) {
 	cluster := busy.cluster(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -296,7 +296,7 @@ func TestWhateverHappens(t *testing.T) {
 	})
 }
 
-// Equal events give equal answers.
+// TestEqualEventsGiveEqualAnswers checks that equal events give equal answers.
 func TestEqualEventsGiveEqualAnswers(t *testing.T) {
 	run := func() string {
 		h := newHarness(t, busy)

@@ -76,7 +76,8 @@ func TestOrphans(t *testing.T) {
 	h.idle()
 }
 
-// A running job continues if another queue that its request names is removed.
+// TestQueuesThatRunningJobsDoNotNeed checks that a running job continues if another queue that its
+// request names is removed.
 func TestQueuesThatRunningJobsDoNotNeed(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-soft -q int.q")
@@ -148,7 +149,8 @@ func TestIntervalsSurviveAChange(t *testing.T) {
 	h.expect("1 T all.q@n1; 2 T all.q@n1")
 }
 
-// A job is not started in a queue whose calendar closes it before the job's end.
+// TestClosingTimesArePlannedFor checks that a job is not started in a queue whose calendar closes it
+// before the job's end.
 func TestClosingTimesArePlannedFor(t *testing.T) {
 	h := newHarness(t, small.with(files{
 		"queues/all.q": "qname all.q\nhostlist n1\nslots 5\nload_thresholds NONE\ncalendar night",

@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// Impossible reports are refused, and change nothing.
+// TestReportsThatCannotBe checks that impossible reports are refused, and change nothing.
 func TestReportsThatCannotBe(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-t 1-3 -r y -q *@n1")
@@ -45,7 +45,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 	}
 }
 
-// Load values that do not match their type count as not reported.
+// TestLoadThatCannotBeRead checks that load values that do not match their type count as not reported.
 func TestLoadThatCannotBeRead(t *testing.T) {
 	h := newHarness(t, small.with(files{"queues/all.q": "qname all.q\nhostlist n1 n2\nslots 2\nload_thresholds users=5"}))
 	for host, users := range map[string]string{"n1": "many", "n2": "1"} {
@@ -62,7 +62,8 @@ func TestLoadThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Running tasks use a resource that a change of the configuration removes.
+// TestResourcesInUseStay checks that running tasks use a resource that a change of the configuration
+// removes.
 func TestResourcesInUseStay(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-l lic=1")

@@ -116,7 +116,7 @@ func TestBrokenReservations(t *testing.T) {
 	}
 }
 
-// The answers of qrdel -u of Grid Engine 8.1.9.
+// TestReservationsOfUsers checks the answers of qrdel -u (observed on Grid Engine 8.1.9).
 func TestReservationsOfUsers(t *testing.T) {
 	h := newHarness(t, small)
 	for i, who := range []string{"alice", "bob", "bob", "alice", "bob"} {
@@ -143,7 +143,8 @@ func TestReservationsOfUsers(t *testing.T) {
 	}
 }
 
-// With -f the jobs of a reservation are removed at once, and so is the reservation.
+// TestForcedDeletionOfReservations checks that with -f the jobs of a reservation and the reservation
+// are removed at once.
 func TestForcedDeletionOfReservations(t *testing.T) {
 	h := newHarness(t, small)
 	for range 2 {
@@ -167,8 +168,8 @@ func TestForcedDeletionOfReservations(t *testing.T) {
 	}
 }
 
-// The users of -u must have access to the reserved queue instances, and may use the reservation
-// (qrsub(1)).
+// TestUsersOfReservations checks that the users of -u must have access to the reserved queue
+// instances, and may use the reservation (qrsub(1)).
 func TestUsersOfReservations(t *testing.T) {
 	for _, c := range []struct{ lists, user, line, want string }{
 		{"xuser_lists friends", "alice", "-u alice,bob", "advance_reservation: no suitable queues"},

@@ -23,7 +23,7 @@ func recorded(t testing.TB, file string) kept {
 	return store
 }
 
-// For any content of a record, Restore returns a cell that works.
+// FuzzRestore checks that Restore returns a working cell for any content of a record.
 func FuzzRestore(f *testing.F) {
 	store := recorded(f, "testdata/records.txt")
 	for _, key := range slices.Sorted(maps.Keys(store)) {

@@ -28,8 +28,8 @@ type shown struct {
 	Next         int64
 }
 
-// For any events, a cell restored from the stored records shows the same, and further events have
-// the same effects.
+// TestRestoredIsTheSame checks for any events that a cell restored from the stored records shows the
+// same, and that further events have the same effects.
 func TestRestoredIsTheSame(t *testing.T) {
 	cell.CheckRestored(t, func(c *cell.Cell, now int64) any {
 		v := view.New(c, now)

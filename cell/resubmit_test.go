@@ -24,7 +24,7 @@ func (h *harness) resubmit(user, holds, jobs string) *Answer {
 	return h.Resubmit(h.now, caller(user), ranges, change, nil)
 }
 
-// The answers of qresub of Grid Engine 8.1.9.
+// TestResubmit checks the answers of qresub (observed on Grid Engine 8.1.9).
 func TestResubmit(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-h -N src -p -3 -l h_rt=100")
@@ -75,8 +75,8 @@ func TestResubmit(t *testing.T) {
 	}
 }
 
-// Each command that changes a job counts as one alteration, for any number of tasks. A command that
-// only changes the job's rank does not count.
+// TestVersions checks that each command that changes a job counts as one alteration, for any number of
+// tasks. A command that only changes the job's rank does not count.
 func TestVersions(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-t 1-3")

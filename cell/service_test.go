@@ -7,8 +7,9 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// The queue instances of a host that accepts no jobs are in error state with that reason, until the
-// host accepts jobs again, whatever happens meanwhile. Error states caused by jobs stay.
+// TestHostService checks that the queue instances of a host that accepts no jobs are in error state
+// with that reason, until the host accepts jobs again, whatever happens meanwhile. Error states caused
+// by jobs stay.
 func TestHostService(t *testing.T) {
 	h := newHarness(t, small)
 	other, _ := h.model.Instance("all.q", "n2")
@@ -64,7 +65,8 @@ func TestHostService(t *testing.T) {
 	}
 }
 
-// The state of a host that accepts no jobs is not stored: the host reports it again.
+// TestHostServiceIsNotKept checks that the state of a host that accepts no jobs is not stored: the
+// host reports it again.
 func TestHostServiceIsNotKept(t *testing.T) {
 	h := newHarness(t, small)
 	if _, err := h.HostService(h.now, "n1", "it burns"); err != nil {

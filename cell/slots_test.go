@@ -4,8 +4,8 @@ import "testing"
 
 var slotted = small.with(files{"conf/global": "qmaster_params SLOTS_PE=fill\n"})
 
-// Workflow engines that know no parallel environment request slots by -l. The site configures one
-// for this.
+// TestSlotsByResource checks that a site can configure a parallel environment for requests of slots by
+// -l, as workflow engines make them.
 func TestSlotsByResource(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster    files

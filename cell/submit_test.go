@@ -21,7 +21,7 @@ func TestAnswersOfQsub(t *testing.T) {
 	}
 }
 
-// A refused submission changes nothing except the next job number.
+// TestRefusals checks that a refused submission changes nothing except the next job number.
 func TestRefusals(t *testing.T) {
 	limited := small.with(files{"conf/global": "max_u_jobs 1\nmax_jobs 3\nmax_aj_tasks 10\nxuser_lists friends"})
 	for name, c := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 type Change struct {
 	Key   string
 	Value []byte
-	// Script is a text that the record refers to by its ScriptSum, for Options.ScriptsBeside; nil
+	// Script is a text that the record refers to by its ScriptSum, for Options.SeparateScripts; nil
 	// if it was returned before. The caller must store it before the record, and keep it as long as
 	// a record refers to it (ScriptOf).
 	Script []byte

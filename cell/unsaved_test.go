@@ -18,8 +18,8 @@ func (f fataler) Fatalf(format string, args ...any) {
 	f.T.Fatalf(f.step+": "+format, args...)
 }
 
-// Every change of stored state must be recorded as unsaved. These steps seldom occur among random
-// events; a comparison follows each of them.
+// TestEachStepIsKept checks that every change of stored state is recorded as unsaved. These steps
+// seldom occur among random events; a comparison follows each of them.
 func TestEachStepIsKept(t *testing.T) {
 	h := newHarnessOf(t, rich.cluster(t))
 	h.files = rich

@@ -134,7 +134,8 @@ func TestUsageFromBefore(t *testing.T) {
 	}
 }
 
-// Users without an object get one for as long as they have jobs, and for some time after that.
+// TestAutomaticUsers checks that users without an object get one for as long as they have jobs, and
+// for some time after that.
 func TestAutomaticUsers(t *testing.T) {
 	h := newHarness(t, shared)
 	h.sub("carol", "")

@@ -8,8 +8,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// A job whose verification took longer than that of later jobs gets the number that was announced
-// for it, unless another job has that number.
+// TestNumbersOfVerifiedJobs checks that a job whose verification took longer than that of later jobs
+// gets the number that was announced for it, unless another job has that number.
 func TestNumbersOfVerifiedJobs(t *testing.T) {
 	h := newHarness(t, small)
 	request := func() *submit.Request {
@@ -38,7 +38,8 @@ func TestNumbersOfVerifiedJobs(t *testing.T) {
 	}
 }
 
-// The original's answers if jobs are verified and most alterations are not allowed.
+// TestAllowedModifications checks the answers if jobs are verified and most alterations are not
+// allowed; they are the original's.
 func TestAllowedModifications(t *testing.T) {
 	for allowed, lines := range map[string][][2]string{
 		"none": {

@@ -171,7 +171,7 @@ type ShellRequest struct {
 	OwnersCause bool
 }
 
-// ClassOf returns what FailureOf returns, with the right class for the two codes that depend on the
+// ClassOf returns the row of FailureOf, with the right class for the two codes that depend on the
 // job's options. A shell that cannot be run is a failure of the job if the job chose the shell or is
 // the cause, and of the queue otherwise. A failure before exec is a failure of the job if its command is not a
 // file.

@@ -26,7 +26,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A trial is not listed as a job, and each trial begins with an empty directory.
+// TestTrial checks that a trial is not listed as a job, and each trial begins with an empty directory.
 func TestTrial(t *testing.T) {
 	s := newSpool(t)
 	for range 2 {

@@ -14,8 +14,9 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// Close may be called while other goroutines use the directory. They access this directory or get
-// fs.ErrClosed, even if the kernel assigns the descriptor number to another file.
+// TestCloseBesideUse checks that Close may be called while other goroutines use the directory. They
+// access this directory or get fs.ErrClosed, even if the kernel assigns the descriptor number to
+// another file.
 func TestCloseBesideUse(t *testing.T) {
 	s := newSpool(t)
 	other := publicDir(t, 0o755)
@@ -54,7 +55,7 @@ func TestCloseBesideUse(t *testing.T) {
 	}
 }
 
-// After Close every method fails with fs.ErrClosed.
+// TestUseAfterClose checks that after Close every method fails with fs.ErrClosed.
 func TestUseAfterClose(t *testing.T) {
 	s := newSpool(t)
 	d, err := s.Create(simple(job.ID{Job: 1}), CreateOptions{NoSync: true})

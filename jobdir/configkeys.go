@@ -486,7 +486,7 @@ func peSlots(d *job.Description) *int {
 	return &one
 }
 
-// An interactive job has one of these names in place of its command. The command of a batch job may
+// An interactive job has one of these names instead of a command. The command of a batch job may
 // have the same name.
 const (
 	macroQsh    = "INTERACTIVE"

@@ -29,7 +29,8 @@ func TestOnlineRoundTrip(t *testing.T) {
 	}
 }
 
-// Online reads what WriteOnline wrote, of any length, and each content has its own version.
+// TestOnline checks that Online reads what WriteOnline wrote, of any length, and each content has its
+// own version.
 func TestOnline(t *testing.T) {
 	dir := newDir(t)
 	if o, err := dir.Online(); o != nil || err != nil {

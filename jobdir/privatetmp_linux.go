@@ -28,10 +28,10 @@ func (d *Dir) WritePrivateTmp(t Tmpdir) error { return d.WriteFile(FilePrivateTm
 // fs.ErrNotExist) holds.
 func (d *Dir) PrivateTmp() (Tmpdir, error) { return d.readTmpdir(FilePrivateTmp) }
 
-// RemovePrivateTmp removes the directory behind the own /tmp of a job as RemoveTmpdir does, whoever
-// owns what is in it: only the job could reach it, and it could move nothing there from elsewhere,
-// because its /tmp was a mount of its own. Container programs leave directories of other user IDs
-// (subuid(5)) there.
+// RemovePrivateTmp removes the directory of a job's private /tmp as RemoveTmpdir does, including
+// files of other owners: container programs leave directories of other user IDs (subuid(5)) there.
+// Only the job could reach the directory, and it could move no file there from elsewhere, because
+// its /tmp was a separate mount.
 func RemovePrivateTmp(t Tmpdir) error { return RemoveTmpdir(t, RemoveOptions{}) }
 
 // SweepPrivateTmp works like SweepTmpdir, for the directory behind a job's own /tmp that was not recorded. It

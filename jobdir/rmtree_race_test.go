@@ -176,8 +176,8 @@ func TestRemoveTimesOut(t *testing.T) {
 	must(t, RemoveTmpdir(tmp, RemoveOptions{UID: user(), GID: user()}))
 }
 
-// The entry is replaced at the worst moment: after it was found to be a directory, and before the
-// remover acts on it.
+// TestRemoveExchangedEntries checks that no file outside is removed if an entry is replaced at the worst
+// moment: after it was found to be a directory, and before the remover acts on it.
 func TestRemoveExchangedEntries(t *testing.T) {
 	outside, verify := guarded(t)
 	own := outside + "/own"
@@ -230,7 +230,8 @@ func TestRemoveExchangedEntries(t *testing.T) {
 	}
 }
 
-// An ordinary user removes everything that the user has the right to remove, without root.
+// TestRemoveAsUserAlone checks that an ordinary user removes everything that the user has the right to
+// remove, without root.
 func TestRemoveAsUserAlone(t *testing.T) {
 	base := publicDir(t, 0o777|os.ModeSticky)
 	tmp := makeTmp(t, base, "x")

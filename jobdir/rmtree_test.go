@@ -204,7 +204,8 @@ func leaveDescriptors(t testing.TB, free int) (release func()) {
 	}
 }
 
-// A user may have moved directories of another user here without having the right to remove them.
+// TestRemoveLeavesWhatUserCouldNotRemove checks that a directory of another user stays, because a user
+// may have moved it here without having the right to remove it.
 func TestRemoveLeavesWhatUserCouldNotRemove(t *testing.T) {
 	needRoot(t)
 	base := publicDir(t, 0o777|os.ModeSticky)

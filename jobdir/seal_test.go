@@ -48,7 +48,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestRecordsOfSeveralLines: a record cannot add files to those that Restore writes.
+// TestRecordsOfSeveralLines checks that a record cannot add files to those that Restore writes.
 func TestRecordsOfSeveralLines(t *testing.T) {
 	s := newSpool(t)
 	for _, record := range []string{"", "{}", "{}\nfile config 2\na\n\n", "{}\n\n"} {

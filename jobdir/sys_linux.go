@@ -9,7 +9,7 @@ import (
 )
 
 // Flags for opening files: never follow a link, never let a child inherit the descriptor, and never
-// block on a fifo that is in place of the expected file.
+// block on a fifo that has the name of the expected file.
 const (
 	openFlags    = unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 	openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC

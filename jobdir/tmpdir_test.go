@@ -242,8 +242,8 @@ func TestIdentityIsRestored(t *testing.T) {
 	}
 }
 
-// Without root a TMPDIR is created under a name that was recorded before, so that it can be found
-// after a crash. It keeps that name if its own is taken.
+// TestMakeTmpdirAside checks that without root a TMPDIR is created under a name that was recorded
+// before, so that it can be found after a crash. It keeps that name if its own is taken.
 func TestMakeTmpdirAside(t *testing.T) {
 	base := t.TempDir()
 	s, err := OpenSpool(t.TempDir())

@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// Affinity returns exactly the processors in the kernel's list.
+// TestAffinity checks that Affinity returns exactly the processors in the kernel's list.
 func TestAffinity(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -30,8 +30,8 @@ func random(r *rand.Rand, least, most uint64) Bounds {
 	return b
 }
 
-// A job that uses resources at any speed that the host allows is killed neither early nor late, and
-// is warned once per crossing.
+// TestWatchProperty checks that a job that uses resources at any speed that the host allows is killed
+// neither early nor late, and is warned once per crossing.
 func TestWatchProperty(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -118,7 +118,7 @@ func TestWatchProperty(t *testing.T) {
 	}
 }
 
-// Distant limits and idle jobs need very few samples.
+// TestWatchIsCheap checks that distant limits and idle jobs need very few samples.
 func TestWatchIsCheap(t *testing.T) {
 	day := none()
 	day.CPU.Hard = 24 * 3600
@@ -147,8 +147,8 @@ func TestWatchIsCheap(t *testing.T) {
 	}
 }
 
-// A working job is sampled each minute, however long it has run. A job that starts to work again is
-// noticed with the next sample.
+// TestWatchSeesWork checks that a working job is sampled each minute, however long it has run. A job
+// that starts to work again is noticed with the next sample.
 func TestWatchSeesWork(t *testing.T) {
 	w := NewWatch(none(), Host{Processors: 2}, began)
 	look := func(cpu time.Duration) time.Duration {
@@ -203,8 +203,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// Measurements for accounting alone are no more frequent than requested. Limits are watched in any
-// case.
+// TestUsageInterval checks that measurements for accounting alone are no more frequent than requested,
+// and that limits are watched in any case.
 func TestUsageInterval(t *testing.T) {
 	for interval, want := range map[time.Duration]time.Duration{0: shortestUsage, 10 * time.Minute: 10 * time.Minute} {
 		w := NewWatch(none(), Host{UsageInterval: interval}, began)

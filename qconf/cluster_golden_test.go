@@ -37,8 +37,8 @@ func goldenClusters(t *testing.T) []string {
 	return clusters
 }
 
-// The directories below testdata/golden are clusters of Grid Engine 8.1.9, as
-// its qconf printed them.
+// TestWholeClustersThatQconfPrintedArePrintedAgain checks the directories below testdata/golden:
+// clusters of Grid Engine 8.1.9, as its qconf printed them.
 func TestWholeClustersThatQconfPrintedArePrintedAgain(t *testing.T) {
 	clusters := goldenClusters(t)
 	// One with values that are wide, long and rare.

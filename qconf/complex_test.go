@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The files below testdata/complexes were printed by qconf of Grid Engine 8.1.9.
+// TestComplexesThatQconfPrintedArePrintedAgain checks the files below testdata/complexes, which qconf
+// of Grid Engine 8.1.9 printed.
 func TestComplexesThatQconfPrintedArePrintedAgain(t *testing.T) {
 	for _, name := range []string{"template", "consumable"} {
 		data, err := os.ReadFile("testdata/complexes/" + name)

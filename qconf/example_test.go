@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// A directory with one queue; everything else is built in.
+// ExampleLoad reads a directory with one queue; all other objects are built in.
 func ExampleLoad() {
 	dir := fstest.MapFS{"queues/long.q": {Data: []byte("qname long.q\nslots 4,[big=64]\nshell /bin/sh\nh_rt 24:0:0\n")}}
 	cluster, err := qconf.Load(dir, qconf.Builtin(4))
@@ -24,7 +24,7 @@ func ExampleLoad() {
 	// Output: 64 /bin/sh 40s
 }
 
-// All errors of all files are found at once.
+// ExampleErrors shows that all errors of all files are found at once.
 func ExampleErrors() {
 	dir := fstest.MapFS{
 		"queues/all.q": {Data: []byte("qname all.q\nslots many\n\nh_rt 1:2:3:4\n")},

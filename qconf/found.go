@@ -124,7 +124,7 @@ func formatSettings(list []Setting) string {
 	return strings.Join(texts, ",")
 }
 
-// withHost returns the cluster with an execution host in place of the one of that name.
+// withHost returns the cluster with the execution host of this name replaced.
 func (c *Cluster) withHost(h *ExecHost) *Cluster {
 	changed := c.clone()
 	changed.missing, changed.doubtful = c.missing, c.doubtful

@@ -59,7 +59,8 @@ func textOf(o interface{ Format(Style) string }, err error) (Text, error) {
 	return Text{}, os.ErrInvalid
 }
 
-// The files below testdata/qconf were printed by qconf of Grid Engine 8.1.9.
+// TestWhatQconfPrintedIsPrintedAgain checks the files below testdata/qconf, which qconf of Grid Engine
+// 8.1.9 printed.
 func TestWhatQconfPrintedIsPrintedAgain(t *testing.T) {
 	files, err := filepath.Glob("testdata/qconf/*/*")
 	if err != nil || len(files) < 30 {
@@ -91,8 +92,9 @@ func TestWhatQconfPrintedIsPrintedAgain(t *testing.T) {
 	}
 }
 
-// The same queue, printed by qconf with and without SGE_SINGLE_LINE: its prolog
-// has commas, at which qconf breaks lines as if a blank were there.
+// TestCommandsWithCommasAreReadFromSingleLines checks the same queue, printed by qconf with and
+// without SGE_SINGLE_LINE: its prolog has commas, at which qconf breaks lines as if a blank were
+// there.
 func TestCommandsWithCommasAreReadFromSingleLines(t *testing.T) {
 	read := func(file string) *Queue {
 		data, err := os.ReadFile(file)

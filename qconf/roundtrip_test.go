@@ -192,8 +192,8 @@ func FuzzHostGroup(f *testing.F)  { fuzz(f, "hostgroups", "group_name @a\nhostli
 func FuzzPE(f *testing.F)         { fuzz(f, "pes", "pe_name a\nallocation_rule 7\nqsort_args a, b") }
 func FuzzCheckpoint(f *testing.F) { fuzz(f, "ckpts", "ckpt_name a\nwhen n\n") }
 
-// What readLines returns is free of what it cuts, and a line that is printed
-// plainly is read as it is.
+// FuzzLines checks that the result of readLines has no comments and continued lines, and that a line
+// that is printed plainly is read unchanged.
 func FuzzLines(f *testing.F) {
 	f.Add("a 1 \\\n 2\n# x\n\nb\n")
 	f.Fuzz(func(t *testing.T, data string) {

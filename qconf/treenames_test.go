@@ -5,7 +5,8 @@ import (
 	"testing/fstest"
 )
 
-// What a node of the share tree stands for its name says, and not its type.
+// TestTypesOfTreeNodes checks that the name of a node of the share tree decides what it stands for,
+// not its type.
 func TestTypesOfTreeNodes(t *testing.T) {
 	fsys := fstest.MapFS{
 		"projects/p1": {Data: []byte("name p1\n")}, "users/alice": {Data: []byte("name alice\n")},

@@ -43,7 +43,7 @@ func BenchmarkAppendText(b *testing.B) {
 	}
 }
 
-// A view costs memory for its index only, whatever the number of rows.
+// TestAllocations checks that a view uses memory only for its index, whatever the number of rows.
 func TestAllocations(t *testing.T) {
 	c := manyJobs(20_000)
 	for name, o := range map[string]Options{"plain": {}, "ext": {Extended: true, Urgency: true, Priorities: true, Requests: true}} {

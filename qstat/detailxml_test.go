@@ -479,8 +479,8 @@ func TestUnknownJobs(t *testing.T) {
 		string(AppendUnknownJobsXML(nil, names)))
 }
 
-// The schemas of Debian's package gridengine-common describe less than the original
-// prints. What they know may not be called otherwise.
+// TestDetailsHaveTheNamesOfTheSchema checks that the elements of the schemas in Debian's package
+// gridengine-common have no other names. The schemas describe less than the original prints.
 func TestDetailsHaveTheNamesOfTheSchema(t *testing.T) {
 	testenv.Require(t, testenv.GridEngine)
 	text, err := os.ReadFile("/usr/share/gridengine/util/resources/schemas/qstat/detailed_job_info.xsd")

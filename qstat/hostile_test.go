@@ -160,7 +160,7 @@ func forbidden(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp))
 }
 
-// TestTabs: a tab of a user's is no column of ours.
+// TestTabs checks that a tab in a text of a user does not begin a column.
 func TestTabs(t *testing.T) {
 	harmless := everything(t, "plain")
 	for name, shown := range everything(t, "a\tb") {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What Grid Engine 8.1.9 printed with -f and -s.
+// TestFieldsOfShares checks -f and -s with the output of Grid Engine 8.1.9.
 func TestFieldsOfShares(t *testing.T) {
 	rows := [][]ShareRow{{
 		{Now: 5, Node: "/", Shares: 1, Level: 1}, {Now: 5, Node: "/alice", User: "alice", Shares: 30, Level: 0.6}, {Now: 5, Node: "/p1", Project: "p1", Shares: 20, Level: 0.4},
@@ -27,7 +27,7 @@ func TestFieldsOfShares(t *testing.T) {
 	}
 }
 
-// testdata/ncb was printed with -r -ncb.
+// TestRequestsWithoutBinding checks -r -ncb with testdata/ncb.
 func TestRequestsWithoutBinding(t *testing.T) {
 	c := recordedCell(t, "testdata/ncb/qstat-r.xml")
 	for i := range c.Jobs {
@@ -55,8 +55,8 @@ func TestLoadColumnTitle(t *testing.T) {
 	}
 }
 
-// Tasks at queue instances that are not there are neither running nor pending (qstat(1),
-// Full Format).
+// TestErrorJobs checks that tasks at queue instances that do not exist are neither running nor pending
+// (qstat(1), Full Format).
 func TestErrorJobs(t *testing.T) {
 	task := func(queue string) Task {
 		return Task{Phase: Running, State: "r", Grants: []Grant{{Queue: queue, Slots: 1}}}

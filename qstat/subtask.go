@@ -19,7 +19,7 @@ type Subtask struct {
 	MaxVirtualMemory float64 `json:"maxVirtualMemory,omitempty"`
 }
 
-// Measure is a kind of usage and its amount, as accounting(5) has them.
+// Measure is a kind of usage and its amount, as in accounting(5).
 type Measure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// backlog holds the jobs that have tasks to start. Jobs that differ only in their submission form a
-// line. A run compares only the first job of each line, unless tickets make jobs of a line
+// backlog holds the jobs that have tasks to start. Jobs that differ only in their time of submission
+// form a line. A run compares only the first job of each line, unless tickets make jobs of a line
 // different.
 type backlog struct {
 	lines map[lineKey]*line

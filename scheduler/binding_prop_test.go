@@ -96,7 +96,7 @@ func (b *bound) report() {
 	}
 }
 
-// taken are the cores of a host that tasks have, each as often as any has it.
+// taken returns the cores of a host that tasks have, each once for every task that has it.
 func (b *bound) taken(h scheduler.HostID) (all []topology.Pair) {
 	for _, r := range b.running {
 		for _, g := range r.Grants {
@@ -249,7 +249,8 @@ func TestCoresAreNeverShared(t *testing.T) {
 	}
 }
 
-// Without the switch, decisions are those of a cluster in which nobody asks for cores.
+// TestSwitchedOffBindingsChangeNothing checks that without the switch decisions are those of a cluster
+// in which no job requests cores.
 func TestSwitchedOffBindingsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		with := &bound{State: cores(t, unaware, topologies...), t: rt}

@@ -229,7 +229,7 @@ func TestLoadValuesOfCores(t *testing.T) {
 	}
 }
 
-// Jobs of a run get cores of their own, until they end.
+// TestCoresAreBooked checks that jobs of a run get cores of their own, until they end.
 func TestCoresAreBooked(t *testing.T) {
 	s := cores(t, aware, "SCCCC")
 	for id := range uint32(4) {
@@ -264,7 +264,7 @@ func TestCoresAreBooked(t *testing.T) {
 	}
 }
 
-// Without BINDING_AWARE, the scheduler ignores bindings.
+// TestSwitchedOff checks that without BINDING_AWARE, the scheduler ignores bindings.
 func TestSwitchedOff(t *testing.T) {
 	s := cores(t, unaware, "SCCC/Sccc")
 	j := enqueue(t, s, 1, &scheduler.Requests{User: "u", Binding: linear(4)})
@@ -284,7 +284,8 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// A job with a reservation gets its cores when they are free, and no other job delays it.
+// TestCoresAreReserved checks that a job with a reservation gets its cores when they are free, and no
+// other job delays it.
 func TestCoresAreReserved(t *testing.T) {
 	limit := func(seconds string) []qconf.Setting { return request("h_rt", seconds) }
 	s := cores(t, "params BINDING_AWARE=1,DURATION_OFFSET=0\nmax_reservation 5\ndefault_duration 1:0:0", "SCCCC")
@@ -331,7 +332,8 @@ func TestParallelJobReservesCores(t *testing.T) {
 	}
 }
 
-// Reported cores that belong to no task count as used until the next run.
+// TestReservationBehindCoresOfSomebodyElse checks that reported cores that belong to no task count as
+// used until the next run.
 func TestReservationBehindCoresOfSomebodyElse(t *testing.T) {
 	for what, r := range map[string]*scheduler.Requests{
 		"serial":   {User: "u", Binding: linear(2)},
@@ -346,7 +348,7 @@ func TestReservationBehindCoresOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// Reservations come after tasks that start in the same run.
+// TestReservationBehindAStart checks that reservations come after tasks that start in the same run.
 func TestReservationBehindAStart(t *testing.T) {
 	s := cores(t, "params BINDING_AWARE=1,DURATION_OFFSET=0\nmax_reservation 5", "SCC")
 	enqueue(t, s, 1, &scheduler.Requests{User: "u", Hard: request("h_rt", "300"), Binding: linear(1)})
@@ -357,8 +359,8 @@ func TestReservationBehindAStart(t *testing.T) {
 	}
 }
 
-// A task that runs for longer than it was expected to keeps its cores, even where nothing
-// says when the next run will be.
+// TestCoresOfATaskBeyondItsTime checks that a task that runs for longer than expected keeps its cores,
+// even if the time of the next run is unknown.
 func TestCoresOfATaskBeyondItsTime(t *testing.T) {
 	s := cores(t, "params BINDING_AWARE=1,DURATION_OFFSET=0\nmax_reservation 5\nschedule_interval 0:0:0\ndefault_duration 0:0:10", "SC")
 	enqueue(t, s, 1, &scheduler.Requests{User: "u", Binding: linear(1)})
@@ -369,7 +371,8 @@ func TestCoresOfATaskBeyondItsTime(t *testing.T) {
 	}
 }
 
-// In an advance reservation a job gets cores that are free now: it reserves slots only.
+// TestCoresInAnAdvanceReservation checks that in an advance reservation a job gets cores that are free
+// at its start: the reservation contains slots only.
 func TestCoresInAnAdvanceReservation(t *testing.T) {
 	s := cores(t, aware, "SCCC/ScCC")
 	m := s.Model()

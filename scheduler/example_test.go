@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/scheduler/rangelist"
 )
 
-// A master tells the state what it knows, asks for decisions, carries them out, and tells
-// the state that it has.
+// ExampleState_Run shows a master that gives the state its data, asks for decisions, carries them out,
+// and confirms them to the state.
 func ExampleState_Run() {
 	cluster, err := qconf.Load(fstest.MapFS{
 		"queues/all.q": {Data: []byte("qname all.q\nhostlist n1 n2\nslots 1\nload_thresholds NONE\n")},

@@ -6,7 +6,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// shun bars parallel jobs for the rest of the run from the hosts that jobs share, after a parallel
+// shun bars parallel jobs, until the end of the run, from the hosts that jobs share, after a parallel
 // job with $round_robin got exclusive hosts. Grid Engine does so, although no manual describes it
 // (tested). It does not affect serial jobs.
 func (r *run) shun(s *Start) {

@@ -45,7 +45,7 @@ type headKey struct {
 	index     int32 // in the list of made heads; before that, the inverted index of its source
 }
 
-// newHeads takes the memory of earlier heads.
+// newHeads reuses the memory of earlier heads.
 func newHeads(categories [][]headKey) *heads {
 	for i := range categories {
 		categories[i] = categories[i][:0]
@@ -79,7 +79,7 @@ func (h *heads) init() {
 
 func (h *heads) empty() bool { return len(h.heap) == 0 }
 
-// category returns the index of that of the first head.
+// category returns the index of the category of the first head.
 func (h *heads) category() int { return int(h.heap[0]) }
 
 // top returns the first head. It is valid until top is called again.
@@ -106,7 +106,7 @@ func (h *heads) fix() {
 	h.sink()
 }
 
-// pop takes the top away.
+// pop removes the top.
 func (h *heads) pop() {
 	keys := &h.categories[h.heap[0]]
 	if i := (*keys)[0].index; i >= 0 {
@@ -122,7 +122,7 @@ func (h *heads) pop() {
 	h.sink()
 }
 
-// drop takes all heads of the first one's category away.
+// drop removes all heads of the category of the first head.
 func (h *heads) drop() {
 	last := len(h.heap) - 1
 	h.heap[0] = h.heap[last]

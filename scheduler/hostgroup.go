@@ -108,8 +108,8 @@ func (r *run) group(q *query, pe PEID, g *hostGroups) {
 }
 
 // compared returns the instances that a parallel job is compared with. For the reasons of a job that
-// gets a reservation they include those that are full (tested). If the place is decided, without a
-// trace, they are in the order of its soft requests.
+// gets a reservation they include those that are full (tested). When the run decides, without a
+// trace, they are in the order in which they meet the job's soft requests.
 func (r *run) compared(q *query) iter.Seq[InstanceID] {
 	c := q.category
 	switch {
@@ -137,7 +137,7 @@ func (r *run) openQueues(q *query, pe PEID, slots int) []bool {
 	}
 	open := make([]bool, len(r.model.queues))
 	if q.trace != nil {
-		for id := range r.compared(q) { // nothing is said of other queues
+		for id := range r.compared(q) { // other queues get no reasons
 			open[r.model.instances[id].queue] = true
 		}
 	}

@@ -23,7 +23,7 @@ type instanceOrder struct {
 	base    []InstanceID
 	moved   []InstanceID
 	count   int // of usable instances
-	merges  int // how often the base was made again; cursors into it are of no use then
+	merges  int // number of times that the base was made again, which invalidates cursors into it
 	stamp   int64
 	tiers   bool // some instances have a tier
 	tail    bool // some instances were restored at the end
@@ -106,8 +106,8 @@ func (o *instanceOrder) drop(id InstanceID) {
 	o.at[id].where = out
 }
 
-// restore takes an instance in again that has been dropped: at the end until the order is sorted
-// again, or, where it is to be sorted now, behind its equals.
+// restore adds a dropped instance again: at the end until the order is sorted again, or, if it is to be
+// sorted now, behind its equals.
 func (o *instanceOrder) restore(id InstanceID, load float64, sorted bool) {
 	o.count++
 	o.stamp++

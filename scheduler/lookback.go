@@ -19,7 +19,7 @@ type lookBack struct {
 	plain  bool // the job only takes slots, and the places offer nothing else
 }
 
-// lookBackIn is what a lookBack stores of its parallel environment.
+// lookBackIn holds the offers of the hosts of one parallel environment, for a lookBack.
 type lookBackIn struct {
 	pe     PEID
 	offers []offer

@@ -235,7 +235,8 @@ func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 	return list, all
 }
 
-// offerAt returns what a host and its instances offer a parallel job. The offer reuses the slice queues.
+// offerAt returns the offer of a host and its instances for a parallel job. The offer reuses the slice
+// queues.
 func (r *run) offerAt(q *query, pe PEID, host HostID, instances []InstanceID, queues []queueOffer) offer {
 	o := r.offerOf(q, host)
 	o.queues = queues[:0]

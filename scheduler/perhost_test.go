@@ -6,7 +6,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// TestPerHostConsumable: a job with several slots on a host takes a consumable of the kind
+// TestPerHostConsumable checks that a job with several slots on a host takes a consumable of the kind
 // HOST once there, and once on each other host.
 func TestPerHostConsumable(t *testing.T) {
 	m := modelOf(t, directory(map[string]string{

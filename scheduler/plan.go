@@ -117,7 +117,7 @@ func (s span) booking(slots int, each float64) diagram.Booking {
 	return diagram.Booking{From: s.start, Until: s.until(), Slots: slots, Each: each}
 }
 
-// most returns the most that is in use of a resource in a time.
+// most returns the largest amount of a resource that is in use during a time span.
 func (p *plan) most(r resource, at span) value.Amount {
 	most, since := p.diagrams.at(r).MaxSince(at.start, at.until())
 	p.since = max(p.since, since)
@@ -658,7 +658,7 @@ func (r *run) reservable() iter.Seq[InstanceID] {
 	return slices.Values(list)
 }
 
-// sort makes the current list sorted, see reservable.
+// sort notes that the current job has the list sorted, see reservable.
 func (r *run) sort() {
 	r.mixed = r.mixed || !r.sorted
 	r.sorted = true

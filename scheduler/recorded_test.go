@@ -8,8 +8,8 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// TestRecordedReasons are the smallest cases of rules that recordings of the original show.
-// The last job is the one that is looked at.
+// TestRecordedReasons checks the smallest cases of rules that recordings of the original show. The
+// case is the last job.
 func TestRecordedReasons(t *testing.T) {
 	const planned = "max_reservation 2\ndefault_duration 100\njob_load_adjustments NONE\n"
 	quota := func(limit string) map[string]string {

@@ -20,7 +20,8 @@ type trace struct {
 	perHost int    // slots that a parallel job needs on each host that it uses
 	// quotas holds the slots that quotas allow to a parallel job; nil until it is needed.
 	quotas *slotQuotas
-	// found is what the search found for a parallel job, and enough is whether that suffices.
+	// found holds the grants that the search found for a parallel job, and enough tells whether they
+	// suffice.
 	found  []Grant
 	enough bool
 }

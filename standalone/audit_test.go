@@ -177,8 +177,8 @@ const (
 	aTree     = "id=0\nname=Root\ntype=0\nshares=1\nchildnodes=1\nid=1\nname=default\ntype=0\nshares=%d\nchildnodes=NONE\n"
 )
 
-// TestEachChangeIsAudited: whatever a command changes has its record, with who, what it was and
-// what it is. Each command and option that changes something has its row.
+// TestEachChangeIsAudited checks that each change by a command has its record, with the user, the
+// previous and the new value. Each command and option that changes something has its row.
 func TestEachChangeIsAudited(t *testing.T) {
 	type row struct {
 		line   string
@@ -388,7 +388,7 @@ func TestEachChangeIsAudited(t *testing.T) {
 	}
 }
 
-// TestAuditOfWhatIsNotKept: a commit that fails leaves a record that says so.
+// TestAuditOfWhatIsNotKept checks that a commit that fails leaves a record that says so.
 func TestAuditOfWhatIsNotKept(t *testing.T) {
 	a := newAuditedMaster(t)
 	x, _ := a.seen.enter(newAnswer("1", time.Now()))
@@ -406,8 +406,8 @@ func TestAuditOfWhatIsNotKept(t *testing.T) {
 	}
 }
 
-// TestAuditOfConfigurationThatIsRefused: the record of what was about to be changed is followed by
-// one that says that it was not.
+// TestAuditOfConfigurationThatIsRefused checks that the record of an intended change is followed by
+// one that says that the change was refused.
 func TestAuditOfConfigurationThatIsRefused(t *testing.T) {
 	a := newAuditedMaster(t)
 	a.host.Change = func(map[string][]byte) error {
@@ -423,8 +423,8 @@ func TestAuditOfConfigurationThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestAuditTrailIsWrittenAgain: lines that a killed daemon has committed and not written are
-// written by the next one, once.
+// TestAuditTrailIsWrittenAgain checks that the next daemon writes, once, the lines that a killed
+// daemon has committed but not written.
 func TestAuditTrailIsWrittenAgain(t *testing.T) {
 	a := newAuditedMaster(t)
 	a.types("alice", "", nil, "qsub", "-h", "-b", "y", "true")
@@ -462,7 +462,8 @@ func TestAuditTrailIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// TestNothingChangesWithoutARecord: where the log is required, and cannot be written.
+// TestNothingChangesWithoutARecord checks that the daemon refuses changes if the log is required and
+// cannot be written.
 func TestNothingChangesWithoutARecord(t *testing.T) {
 	a := newAuditedMaster(t)
 	if err := a.host.Audit.Close(); err != nil {

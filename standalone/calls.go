@@ -353,7 +353,7 @@ func (m *Master) change(r *command.Result, x *answer, a *audited) (done bool) {
 	return true
 }
 
-// serveWait tells how tasks have ended.
+// serveWait returns how tasks of a job have ended: see api.WaitRequest.
 func (m *Master) serveWait(ctx context.Context, c *serve.Call) (any, *agentapi.Error) {
 	q := &api.WaitRequest{}
 	if err := decode(c.Body, q); err != nil {
@@ -440,7 +440,7 @@ func refuse(code agentapi.Code, text string) *agentapi.Error {
 	return &agentapi.Error{Code: code, Message: text}
 }
 
-// servePlaces tells where files are that users read themselves.
+// servePlaces returns the paths of the daemon's files that users read themselves.
 func (m *Master) servePlaces(context.Context, *serve.Call) (any, *agentapi.Error) {
 	return &api.PlacesAnswer{Accounting: api.Text(m.host.Accounting)}, nil
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// A reader gets every end once, in parts of mostSent, until ends are dropped that it has not read.
+// TestFeedReturnsEveryEndOnce checks that a reader gets every end once, in parts of mostSent, until
+// unread ends are dropped.
 func TestFeedReturnsEveryEndOnce(t *testing.T) {
 	x := feeds{}.forUser("alice", time.Now())
 	end := uint32(0)

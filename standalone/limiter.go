@@ -17,7 +17,7 @@ const (
 	waiting = 256
 )
 
-// callLimiter has the calls of each user wait for each other.
+// callLimiter limits the concurrent calls of each user; further calls wait.
 type callLimiter struct {
 	most int
 

@@ -46,7 +46,7 @@ type news struct {
 	complaint map[string]time.Time // of the last log line about a user
 }
 
-// jobNews is what the receivers know about a job. It is stored when a restart would otherwise repeat
+// jobNews records the messages about a job that the receivers got. It is stored when a restart would otherwise repeat
 // a message or forget a part of it.
 type jobNews struct {
 	Started bool `json:"started,omitempty"`
@@ -131,7 +131,7 @@ func (m *Master) restoreMessages() {
 	}
 }
 
-// of returns what is known about a job.
+// of returns the record of the messages about a job, creating it on first use.
 func (n *news) of(id uint32) *jobNews {
 	if n.jobs[id] == nil {
 		n.jobs[id] = &jobNews{}

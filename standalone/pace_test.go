@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// A schedule_interval of 0 switches scheduling off (sched_conf(5)).
+// TestNoScheduling checks that a schedule_interval of 0 switches scheduling off (sched_conf(5)).
 func TestNoScheduling(t *testing.T) {
 	for interval, want := range map[string]bool{"0:0:0": false, "0:0:15": true} {
 		cluster, err := qconf.Load(fstest.MapFS{"sched_conf": {Data: []byte("schedule_interval " + interval + "\n")}}, nil)

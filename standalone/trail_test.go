@@ -20,8 +20,8 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// TestAuditOnAFullFileSystem: what is committed has its record when there is room again, however
-// much had to wait, and in the order of the commands.
+// TestAuditOnAFullFileSystem checks that each commit has its record when there is room again, however
+// many records had to wait, in the order of the commands.
 func TestAuditOnAFullFileSystem(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	a := newAuditedMaster(t)
@@ -103,8 +103,8 @@ func TestAuditOnAFullFileSystem(t *testing.T) {
 	}
 }
 
-// TestAuditTrailIsBounded: where the file cannot be written for long, the store does not take
-// the records for ever. How many are missing is known over a restart, and said once.
+// TestAuditTrailIsBounded checks that the store keeps a limited number of records while the file
+// cannot be written, remembers over a restart how many are missing, and reports it once.
 func TestAuditTrailIsBounded(t *testing.T) {
 	a := newAuditedMaster(t)
 	// Something else in its place.

@@ -159,7 +159,7 @@ func hasSwap() bool {
 // transfer holds the I/O counters of this process and of its thread that does all reading and writing.
 type transfer struct{ all, own process.Transfer }
 
-// collected returns what reaped processes and their reaped children have read and written. The
+// collected returns the I/O of reaped processes and their reaped children. The
 // kernel adds these to the counters of this process, as it does with CPU time.
 func (t transfer) collected() process.Transfer { return t.all.Minus(t.own) }
 
@@ -224,7 +224,7 @@ func amount(t process.Transfer) (gib float64, calls int64) {
 	return float64(t.Bytes) / (1 << 30), int64(t.Calls)
 }
 
-// transferring returns what the job has read and written so far. It reads the counters of reaped
+// transferring returns the I/O of the job so far. It reads the counters of reaped
 // processes first and then those of running ones. So it may miss a process that exits in between,
 // but never counts one twice.
 func (m *meter) transferring() process.Transfer {

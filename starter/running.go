@@ -176,7 +176,7 @@ func (s *Shepherd) limitBehind(e ending) *limits.Crossing {
 	switch {
 	case !e.status.Signaled():
 		// The first process has survived another one. The fence matters only if the supervisor was
-		// delayed. The kernel's clocks differ from ours.
+		// delayed. The kernel's clocks differ from those of the supervisor.
 		least += s.fence(hard) / 2
 	case e.status.Signal() == unix.SIGXCPU:
 		return s.active.warned

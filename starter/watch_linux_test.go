@@ -13,7 +13,8 @@ import (
 	"github.com/execd-project/execd/limits"
 )
 
-// The usage is written if it has changed enough, and not for a job that sleeps.
+// TestToldWhatIsNew checks that the usage is written if it has changed enough, and not for a job that
+// sleeps.
 func TestToldWhatIsNew(t *testing.T) {
 	const mib = 1 << 20
 	start := time.Unix(1_700_000_000, 0)

@@ -130,7 +130,7 @@ func (s *Shepherd) identityWords(a attempt) string {
 	return string(text)
 }
 
-// capitalised returns the text of an error as strerror(3) has it.
+// capitalised returns the text of an error with a capital letter, like strerror(3).
 func capitalised(errno syscall.Errno) string {
 	b := []byte(errno.Error())
 	if 'a' <= b[0] && b[0] <= 'z' {

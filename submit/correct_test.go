@@ -24,8 +24,8 @@ func parseVerified(t *testing.T, line string) *Request {
 	return r
 }
 
-// If a verifier sets all parameters to their present values, nothing changes. With the same values
-// it can build the same job from an empty one.
+// TestCorrectionsAreParameters checks that nothing changes if a verifier sets all parameters to their
+// present values. With the same values it can build the same job from an empty one.
 func TestCorrectionsAreParameters(t *testing.T) {
 	who := Submitter{Context: "client", Command: "qsub", User: "alice", Group: "users", Host: "h"}
 	for name, line := range verified {
@@ -102,7 +102,8 @@ func TestWrongCorrections(t *testing.T) {
 	}
 }
 
-// As in the original, arguments are changed, removed at the end, and added without gaps.
+// TestCorrectArguments checks that arguments are changed, removed at the end, and added without gaps,
+// as in the original.
 func TestCorrectArguments(t *testing.T) {
 	for changes, want := range map[string]string{
 		"CMDARG0=55": "55 2", "CMDARGS=1": "1", "CMDARGS=0": "", "CMDARG3=x": "1 2 <> x", "CMDARGS=3 CMDARG2=y": "1 2 y", "CMDARG1=": "1 <>",

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A command of qrsh gets the submitting user's display.
+// TestDisplay checks that a command of qrsh gets the submitting user's display.
 func TestDisplay(t *testing.T) {
 	for name, c := range map[string]struct {
 		command Commands

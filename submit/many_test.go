@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The time for a variable or request must not depend on the number before it. With this many, a
-// linear search for each one would exceed the time limit of a test.
+// TestMany checks that the time for a variable or request does not depend on the number before it.
+// With this many, a linear search for each one would exceed the time limit of a test.
 func TestMany(t *testing.T) {
 	const n, few = 200_000, 25_000 // few is the maximum number of options
 	names := make([]string, n)
@@ -74,7 +74,8 @@ func TestMany(t *testing.T) {
 	})
 }
 
-// An entry for a host replaces earlier entries for that host; the other entries remain.
+// TestByHost checks that an entry for a host replaces earlier entries for that host; the other entries
+// remain.
 func TestByHost(t *testing.T) {
 	r, err := Parse(Input{Args: strings.Fields("-M a@h,b@i,c@h -o h:/1,/2,i:/3 -M d@H -o H:/4,h:/5 -b y x"), Master: true})
 	if err != nil {
@@ -91,8 +92,8 @@ func TestByHost(t *testing.T) {
 	}
 }
 
-// Variables keep the order of their first occurrence. One that was removed and set again comes
-// last, and so does a resource that is requested again.
+// TestOrder checks that variables keep the order of their first occurrence. One that was removed and
+// set again comes last, and so does a resource that is requested again.
 func TestOrder(t *testing.T) {
 	r, err := Parse(Input{Args: strings.Fields("-v B=1,A=1 -v B=2,C=1 -ac x=1,y=1,z=1 -dc x -ac y=2,x=3 -l a=1,b=1 -soft -l a=2 -hard -l a=3 -b y x"), Master: true})
 	if err != nil {

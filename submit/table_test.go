@@ -48,7 +48,7 @@ func TestTableIsConsistent(t *testing.T) {
 	}
 }
 
-// The manual page is the reference, if it is installed.
+// TestTableHasTheOptionsOfTheManual checks the table against the manual page, if it is installed.
 func TestTableHasTheOptionsOfTheManual(t *testing.T) {
 	for page, c := range map[string]struct{ commands, example, atLeast Commands }{
 		"sge_submit": {everywhere, Qsub, 50}, "qrsub": {Qrsub, Qrsub, 15},

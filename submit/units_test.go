@@ -2,7 +2,8 @@ package submit
 
 import "testing"
 
-// Options of Gridware Cluster Scheduler 9.1 have the meaning of -binding if it has an equivalent.
+// TestBindingUnits checks that options of Gridware Cluster Scheduler 9.1 have the meaning of -binding
+// if it has an equivalent.
 func TestBindingUnits(t *testing.T) {
 	for line, want := range map[string]string{
 		"-bunit C -bamount 4":                               "linear:4",

@@ -56,7 +56,7 @@ func TestWhatWaitingAndPlacingDependOn(t *testing.T) {
 	}
 }
 
-// The texts that the original's commands print (observed on 8.1.9).
+// TestTextsOfTheOriginal checks the texts that the original's commands print (observed on 8.1.9).
 func TestTextsOfTheOriginal(t *testing.T) {
 	for args, want := range map[string]string{
 		"-p 1025":      `invalid priority "1025".  Must be an integer from -1023 to 1024`,

@@ -60,7 +60,8 @@ func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// parseError reads the body of an answer without success.
+// parseError reads the body of an answer that reports an error. known is false if the body is not that
+// of an agent.
 func parseError(status int, body []byte) (e *Error, known bool) {
 	e = &Error{}
 	if err := json.Unmarshal(body, e); err == nil && e.Code != "" {

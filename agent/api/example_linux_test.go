@@ -15,9 +15,9 @@ import (
 
 var errDone = errors.New("done")
 
-// A master starts a job and follows the reports about it. If the connection breaks, both calls
-// retry: a start that arrives twice is one job, and the agent repeats reports until the master
-// acknowledges them.
+// ExampleClient shows a master that starts a job and follows the reports about it. If the connection
+// breaks, both calls retry: a start that arrives twice is one job, and the agent repeats reports until
+// the master acknowledges them.
 func ExampleClient() {
 	socket, stop, err := serveAgent() // elsewhere, the socket of execd agent: /run/execd/agent.sock
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	// DefaultSocket is the default path of the agent's Unix socket.
 	DefaultSocket = "/run/execd/agent.sock"
 	// EpochHeader carries the epoch of a master in each of its calls. Each master that takes over a
-	// cell uses a larger epoch than the one before it. An agent refuses calls with a smaller epoch
+	// cell uses a larger epoch than the previous master. An agent refuses calls with a smaller epoch
 	// than it has seen. A master without an epoch omits the header.
 	EpochHeader = "Execd-Master-Epoch"
 	// SequenceHeader carries the number of a call of a master with an epoch. Repetitions of a call

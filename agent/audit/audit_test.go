@@ -77,8 +77,8 @@ func TestOpenRefusesFilesOfOthers(t *testing.T) {
 	}
 }
 
-// FuzzLines: whatever somebody is called or types, a record is one line of printable JSON, and
-// says what he typed.
+// FuzzLines checks that for any names and any command line a record is one line of printable JSON,
+// which contains the command line.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{"", "a", "x\n{\"v\":1}", "\x1b[2J", "\u202e", "\u009b", "\xff", "\u2028", "\"\\", "\x00\x7f", strings.Repeat("é", 5000)} {
 		f.Add(s)
@@ -329,7 +329,7 @@ func TestShortRecords(t *testing.T) {
 	}
 }
 
-// TestJournal: an entry has the record in fields, and a text for people.
+// TestJournal checks that an entry has the record in fields, and a text for people.
 func TestJournal(t *testing.T) {
 	type sent struct {
 		message string
@@ -397,8 +397,8 @@ func small(t *testing.T, dir string) (grow func()) {
 	}
 }
 
-// TestSyncedIsWritten: what Synced counts is in the file, also when more had to wait than there is
-// room for; what is lost is counted in one record.
+// TestSyncedIsWritten checks that the records that Synced counts are in the file, also if more records
+// waited than there is room for, and that one record counts the lost ones.
 func TestSyncedIsWritten(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	dir := t.TempDir()
@@ -471,8 +471,8 @@ func TestSyncedIsWritten(t *testing.T) {
 	}
 }
 
-// TestRotatedRecordsAreKnown: a daemon was killed before it noted that its lines are in the file,
-// which was moved away before the next one.
+// TestRotatedRecordsAreKnown checks that a daemon finds the written records in a file that was
+// rotated, if the previous daemon was killed before it recorded that they are written.
 func TestRotatedRecordsAreKnown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	l := opened(t, Options{Path: path})
@@ -491,7 +491,7 @@ func TestRotatedRecordsAreKnown(t *testing.T) {
 	}
 }
 
-// TestLongRecord: no record is too long for a file that can be written.
+// TestLongRecord checks that every record can be written to the file, however long it is.
 func TestLongRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	l := opened(t, Options{Path: path})

@@ -26,8 +26,8 @@ func openBooks(path string) (*books, error) {
 	return b, nil
 }
 
-// account writes the records of a job that has ended. again says that it may have been
-// done before: by an agent that was killed.
+// account writes the records of a finished job. again says that an agent that was killed may have
+// written them already.
 func (b *books) account(r *agent.Record, d *job.Description, o *job.Outcome, again bool) error {
 	record := recordOf(r, d, o)
 	return errors.Join(

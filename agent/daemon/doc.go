@@ -1,5 +1,5 @@
-// Package daemon is execd agent: it puts the agent together with its configuration,
-// its log, its listeners and the service manager, and takes it down again.
+// Package daemon implements execd agent: it connects the agent with its configuration, its log, its
+// listeners and the service manager, and stops all of them at the end.
 //
 // Other projects should not import this package: it may change at any time.
 package daemon

@@ -83,8 +83,8 @@ func repair(f *os.File) error {
 	return f.Truncate(size - int64(len(text)-end))
 }
 
-// has reports whether a line is among the last ones, also of the file that was moved away last:
-// it may have been while no agent ran.
+// has reports whether a line is among the last lines of the file, or of the file that was moved away
+// last: that may have happened while no agent was running.
 func (l *ledger) has(line []byte) (bool, error) {
 	l.files.Lock()
 	defer l.files.Unlock()

@@ -43,8 +43,8 @@ func (o *ordered) Drain(context.Context, string) error                    { retu
 func (o *ordered) Resume(context.Context) error                           { return o.err }
 func (o *ordered) Shutdown(bool)                                          {}
 
-// TestOrdersOfALinkAreAudited: each order of a master that is no caller of the HTTP interface has
-// its record, and one more where it is refused.
+// TestOrdersOfALinkAreAudited checks that each order of a master that does not use the HTTP interface
+// has its record, and a second one if the agent refuses the order.
 func TestOrdersOfALinkAreAudited(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit")
 	log, err := audit.Open(audit.Options{Path: path})

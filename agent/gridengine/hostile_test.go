@@ -11,9 +11,8 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// TestHostileDeliveries: what a qmaster that is not the one of the site, or was taken over, puts
-// into a job becomes neither a path outside of the places for jobs nor a line of a file of the job
-// directory.
+// TestHostileDeliveries checks that the data of a hostile qmaster becomes neither a path outside of
+// the job's directories nor an additional line of a file in the job directory.
 func TestHostileDeliveries(t *testing.T) {
 	owner := &userdb.User{Name: "alice", UID: 1000, GID: 1000, Home: "/home/alice", Shell: "/bin/sh"}
 	var first *message.Delivery

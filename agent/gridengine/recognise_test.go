@@ -173,8 +173,8 @@ func TestBusyMaster(t *testing.T) {
 	w.full()
 }
 
-// TestConnectionOfAnotherRelease: the link recognises the release also on a connection that sge_qmaster
-// opens. Here another release opens it before the first request of the link has an answer.
+// TestConnectionOfAnotherRelease checks that the link recognises the release also on a connection that
+// sge_qmaster opens. Here another release opens it before the first request of the link has an answer.
 func TestConnectionOfAnotherRelease(t *testing.T) {
 	w := speaking(t, message.GridEngine81)
 	w.next() // is never answered
@@ -226,8 +226,8 @@ func TestTaskBeforeRelease(t *testing.T) {
 	}
 }
 
-// TestTopologyReport: the agent reports the topology as a tree to masters whose scheduler chooses
-// processors, and as a string to all others.
+// TestTopologyReport checks that the agent reports the topology as a tree to masters whose scheduler
+// chooses processors, and as a string to all others.
 func TestTopologyReport(t *testing.T) {
 	for _, p := range message.Protocols {
 		t.Run(p.Name, func(t *testing.T) {

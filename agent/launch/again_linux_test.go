@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// TestMigration: a job that migrates goes on from its checkpoint, under its number,
-// while the directory of its first run is kept.
+// TestMigration checks that a job that migrates continues from its checkpoint with the same number,
+// and that the directory of its first run is kept.
 func TestMigration(t *testing.T) {
 	p := newPlace(t)
 	order := func(r job.Restart, pid int) *Assignment {

@@ -139,7 +139,7 @@ func (j *Job) withProcess(f func(pidfd int) error) error {
 	return f(fd)
 }
 
-// Destroy ends the shepherd and every process of the job, without asking.
+// Destroy kills the shepherd and every process of the job.
 func (j *Job) Destroy() {
 	if s, err := j.supervisor(); err == nil && s != nil {
 		_ = s.signal(unix.SIGKILL)

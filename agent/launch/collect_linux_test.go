@@ -136,8 +136,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestSweepLeavesOthersAlone: only what a process in the foreground has left is
-// removed, and only when nobody holds it.
+// TestSweepLeavesOthersAlone checks that Sweep removes only directories of foreground jobs, and only
+// those that no process has locked.
 func TestSweepLeavesOthersAlone(t *testing.T) {
 	owner := func(string) (*userdb.User, error) {
 		return &userdb.User{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// The limits of a process that Groups.Confine is for.
+// The limits of a group of Groups.Confine.
 const (
 	confinedPids   = 64
 	confinedMemory = 256 << 20

@@ -81,7 +81,7 @@ func TestJobOfADaemon(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// TestOpen: what another process finds of a job at each stage, and what it can do.
+// TestOpen checks what another process finds of a job at each stage, and what that process can do.
 func TestOpen(t *testing.T) {
 	t.Run("prepared: it is launched", func(t *testing.T) {
 		p := newPlace(t)
@@ -265,7 +265,8 @@ func must(o *Assignment, err error) *Assignment {
 	return o
 }
 
-// TestSupervisorWithoutANumber: the lock says that it lives.
+// TestSupervisorWithoutANumber checks that the lock shows that a supervisor is running if its process
+// ID is not recorded.
 func TestSupervisorWithoutANumber(t *testing.T) {
 	p := newPlace(t)
 	j := p.prepare(t, seven, "exit 3")
@@ -303,8 +304,8 @@ func TestSupervisorWithoutANumber(t *testing.T) {
 	}
 }
 
-// TestLaunchedOnce: many try to launch a job at the same time, as agents that do not
-// know of each other.
+// TestLaunchedOnce checks that a job starts once if many agents that do not know each other launch it
+// at the same time.
 func TestLaunchedOnce(t *testing.T) {
 	p := newPlace(t)
 	shepherd := realSupervisor(t)
@@ -360,7 +361,8 @@ func TestLaunchWhileAnotherProcessHoldsLock(t *testing.T) {
 	}
 }
 
-// TestWaitWithoutThreads: many jobs are waited for, and each end is told of its own.
+// TestWaitWithoutThreads checks that each of many jobs has its own outcome if one thread waits for all
+// of them.
 func TestWaitWithoutThreads(t *testing.T) {
 	p := newPlace(t)
 	const jobs = 100

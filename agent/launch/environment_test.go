@@ -52,7 +52,7 @@ func TestTrustedVariablesAreNotTheUsers(t *testing.T) {
 			}
 		}
 		without := o.environment(d, jobdir.Area("/spool"))
-		if !slices.Contains(without.list, "SGE_CELL=default") { // as the original has it where nothing names the cell
+		if !slices.Contains(without.list, "SGE_CELL=default") { // the original sets it if nothing names the cell
 			t.Fatalf("the environment is %q", without.list)
 		}
 		for range rapid.IntRange(1, 10).Draw(t, "n") {
@@ -82,8 +82,8 @@ func TestTrustedVariablesAreNotTheUsers(t *testing.T) {
 	})
 }
 
-// TestLimitsOfProcedures: requests of the job lower no limit of the site's procedures, and
-// what the master has merged into the queue's limits is told apart.
+// TestLimitsOfProcedures checks that requests of the job do not lower limits of the site's procedures,
+// and that limits which the master has merged into those of the queue are recognised.
 func TestLimitsOfProcedures(t *testing.T) {
 	queue := job.Unlimited()
 	queue[job.Fsize] = job.Limit{Soft: 1 << 20, Hard: 1 << 30}

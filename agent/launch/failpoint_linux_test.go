@@ -66,8 +66,8 @@ func optionsFor(point string) (options, command string) {
 	return "all", "echo run >> $RUNS; sh -c 'exit 3'; exit $?"
 }
 
-// TestAgentKilledAtEachStep: whatever an agent was at, another one goes on. A job
-// that was accepted runs once, and its end is known; nothing is left behind.
+// TestAgentKilledAtEachStep checks that another agent continues wherever an agent is killed: an
+// accepted job runs once, its outcome is known, and no files are left behind.
 func TestAgentKilledAtEachStep(t *testing.T) {
 	testenv.Require(t, testenv.Cgroup)
 	points := append(failpoints(t, "."), failpoints(t, "../../jobdir")...)
@@ -125,8 +125,8 @@ func (p *place) agentKilledAt(t *testing.T, point, agent, shepherd, options, com
 // quotaPoints are the failpoints of jobs with a project quota, which only guests have.
 var quotaPoints = []string{"launch-project", "launch-quota"}
 
-// TestScratchQuotaKilled: an agent that is killed while it makes a project quota leaves no directory and no
-// limit. In the guests of make soak this program is built with failpoints.
+// TestScratchQuotaKilled checks that an agent that is killed while it makes a project quota leaves no
+// directory and no limit. In the guests of make soak this program is built with failpoints.
 func TestScratchQuotaKilled(t *testing.T) {
 	for _, point := range quotaPoints {
 		p := newPlace(t)
@@ -137,8 +137,8 @@ func TestScratchQuotaKilled(t *testing.T) {
 	}
 }
 
-// TestSupervisorKilledAtEachStep: whatever a supervisor was at, its job ends with it,
-// does not run a second time, and is not said to have come to a good end if it has not.
+// TestSupervisorKilledAtEachStep checks that a job ends with its supervisor wherever that is killed,
+// does not run a second time, and counts as successful only if it was.
 func TestSupervisorKilledAtEachStep(t *testing.T) {
 	testenv.Require(t, testenv.Cgroup)
 	points := failpoints(t, "../../starter")

@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestGPUsOfAKilledJobAreFree: the GPUs of a job whose supervisor was killed can be chosen again as
-// soon as its processes have been ended, even if its directory still exists.
+// TestGPUsOfAKilledJobAreFree checks that the GPUs of a job whose supervisor was killed can be chosen
+// again as soon as its processes have been ended, even if its directory still exists.
 func TestGPUsOfAKilledJobAreFree(t *testing.T) {
 	p := newPlace(t)
 	root := t.TempDir()

@@ -28,8 +28,8 @@ import (
 // Processes that take longer are in uninterruptible sleep, and may stay for ever.
 const groupPatience = 10 * time.Second
 
-// Groups makes the control groups of jobs, of all that this process starts. It
-// is made by OpenGroups; a nil one makes none.
+// Groups makes the control groups of all jobs that this process starts. Make one with OpenGroups. A nil
+// Groups makes none.
 type Groups struct {
 	// Warning says why, on a host with systemd, jobs do not run in a scope; it is empty if they do.
 	Warning string
@@ -84,7 +84,7 @@ func (g *Groups) useScope(config *cgroup.Config, needed func() bool) error {
 		if !needed() {
 			return nil
 		}
-		return scope.Move() // it is delegated to us, and found like any that is
+		return scope.Move() // it is delegated to this process, and package cgroup finds it
 	}
 	var err error
 	if g.scope, err = scope.Open(); err == nil {
@@ -206,7 +206,7 @@ func (g *Groups) limits(d *job.Description, a binding.Affinity, granted []string
 	return l, err
 }
 
-// memory returns a limit of memory as package cgroup has it, where 0 is none.
+// memory returns a limit of memory in the form of package cgroup, where 0 means no limit.
 func (g *Groups) memory(v uint64) uint64 {
 	if v == quantity.Infinity {
 		return 0
@@ -243,7 +243,7 @@ func (g *Groups) unenforced(l cgroup.Limits) []string {
 	return notes
 }
 
-// swap reports whether the host has any.
+// swap reports whether the host has swap space.
 func swap() bool {
 	var info unix.Sysinfo_t
 	return unix.Sysinfo(&info) == nil && info.Totalswap > 0

@@ -149,8 +149,8 @@ func TestGroupHasTheLimitsOfTheJob(t *testing.T) {
 	}
 }
 
-// TestGroupOfAJobWithoutLimits: what costs time at each start is for limits; that of processes,
-// which each job has, costs next to nothing.
+// TestGroupOfAJobWithoutLimits checks that only control groups for limits delay the start of a job:
+// the group of processes, which each job has, takes almost no time.
 func TestGroupOfAJobWithoutLimits(t *testing.T) {
 	spool, o := orderOf(t)
 	j := prepared(t, spool, o)
@@ -275,8 +275,8 @@ func TestNothingIsLeftOfAJobWhoseSupervisorWasKilled(t *testing.T) {
 	}
 }
 
-// TestSweepEndsWhatIsLeftOfAJob: supervisor and foreground were killed, and the
-// job lives on with somebody else for a parent.
+// TestSweepEndsWhatIsLeftOfAJob checks that Sweep ends a job that continues after its supervisor and
+// the foreground process were killed.
 func TestSweepEndsWhatIsLeftOfAJob(t *testing.T) {
 	spool, o := orderOf(t, "-l", "h_rss=1G")
 	need(t, o, cgroup.MemoryLimit)
@@ -320,7 +320,8 @@ func TestSweepEndsWhatIsLeftOfAJob(t *testing.T) {
 	}
 }
 
-// TestSweepOfAnotherArea: the same numbers are other jobs there.
+// TestSweepOfAnotherArea checks that Sweep leaves jobs alone that have the same numbers in another
+// spool directory.
 func TestSweepOfAnotherArea(t *testing.T) {
 	spool, o := orderOf(t, "-l", "h_rss=1G")
 	need(t, o, cgroup.MemoryLimit)
@@ -446,8 +447,7 @@ func TestSupervisorGetsEnabledGroupFilesOnly(t *testing.T) {
 	}
 }
 
-// TestDevices: a device that jobs are kept from is there for those that have been
-// granted it, under any name.
+// TestDevices checks that only jobs that have been granted a device can open it, under any name.
 func TestDevices(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Cgroup)
 	spool, o := orderOf(t)

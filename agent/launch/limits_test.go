@@ -112,8 +112,8 @@ func TestConsumables(t *testing.T) {
 	}
 }
 
-// TestMergingLimits: the order of requests does not matter, nor how often one is
-// made, and nothing is ever raised.
+// TestMergingLimits checks that the order and repetition of requests do not matter, and that a request
+// never raises a limit.
 func TestMergingLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64Range(0, 1<<62), rapid.Just(quantity.Infinity))

@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestMoveTmpdir: a job whose TMPDIR got another name is described as if it had been so from the
-// beginning, whatever its user has put into the environment.
+// TestMoveTmpdir checks that the description of a job whose TMPDIR got another name has this name
+// everywhere, whatever its user has put into the environment.
 func TestMoveTmpdir(t *testing.T) {
 	_, o := orderOf(t, "-v", "TMPDIR=/mine,PATH=/a:/b,X=/tmp", "-o", "$TMPDIR/out")
 	id := job.ID{Job: 7}
@@ -28,7 +28,7 @@ func TestMoveTmpdir(t *testing.T) {
 	}
 }
 
-// TestPlanAsJSON: a plan that was sent to another process is the same there.
+// TestPlanAsJSON checks that a plan is the same after it was sent to another process.
 func TestPlanAsJSON(t *testing.T) {
 	_, o := orderOf(t, "-binding", "linear:1", "-l", "h_rt=100,h_vmem=1G")
 	o.Record = []byte("record")

@@ -46,8 +46,8 @@ func (p *place) ran(t *testing.T, o *Assignment) (*Job, *job.Outcome, string) {
 	return j, out, string(b)
 }
 
-// TestPrivateTmp: a job with PRIVATE_TMP has its own /tmp, /var/tmp and /dev/shm. It sees its TMPDIR
-// and what the administrator shares, and nothing of it remains on the host.
+// TestPrivateTmp checks that a job with PRIVATE_TMP has its own /tmp, /var/tmp and /dev/shm, sees its
+// TMPDIR and what the administrator shares, and leaves no files on the host.
 func TestPrivateTmp(t *testing.T) {
 	p := newPlace(t)
 	shared := t.TempDir()
@@ -108,8 +108,8 @@ func varTmp() string {
 	return "/var_tmp"
 }
 
-// TestPrivateTmpOfProcedures: procedures of the owner share the files of the job, and those of root
-// see the host's.
+// TestPrivateTmpOfProcedures checks that procedures of the owner share the files of the job, and that
+// procedures of root see those of the host.
 func TestPrivateTmpOfProcedures(t *testing.T) {
 	p := newPlace(t)
 	o := p.private(t, "cat /tmp/of-prolog; echo job >/tmp/of-job; echo shm >/dev/shm/x")
@@ -130,7 +130,8 @@ func TestPrivateTmpOfProcedures(t *testing.T) {
 	}
 }
 
-// TestPrivateTmpOfASession: a command of qrsh, whose streams are those of its client, has its own /tmp.
+// TestPrivateTmpOfASession checks that a command of qrsh, whose streams are those of its client, has
+// its own /tmp.
 func TestPrivateTmpOfASession(t *testing.T) {
 	for _, pipes := range []bool{true, false} {
 		p := newPlace(t)
@@ -163,8 +164,8 @@ func TestPrivateTmpOfASession(t *testing.T) {
 	}
 }
 
-// TestPrivateTmpOfTasks: the tasks of a parallel job share its files, also those in /dev/shm while
-// one of them runs, whichever.
+// TestPrivateTmpOfTasks checks that the tasks of a parallel job share its files, also those in
+// /dev/shm as long as any of them runs.
 func TestPrivateTmpOfTasks(t *testing.T) {
 	p := newPlace(t)
 	o := p.parallel(t, "true")
@@ -213,7 +214,7 @@ func TestPrivateTmpOfTasks(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// TestPrivateTmpIsHostile: what a user has prepared in the host's /tmp gains nothing.
+// TestPrivateTmpIsHostile checks that a user gains nothing by preparing files in the host's /tmp.
 func TestPrivateTmpIsHostile(t *testing.T) {
 	p := newPlace(t)
 	secret := p.dir + "/secret"
@@ -272,7 +273,7 @@ func TestPrivateTmpIsHostile(t *testing.T) {
 	}
 }
 
-// TestPrivateTmpNeedsRoot: a daemon of an ordinary user refuses such a job.
+// TestPrivateTmpNeedsRoot checks that a daemon of an ordinary user refuses a job with PRIVATE_TMP.
 func TestPrivateTmpNeedsRoot(t *testing.T) {
 	p := newPlace(t)
 	o, err := p.order("true")
@@ -285,8 +286,8 @@ func TestPrivateTmpNeedsRoot(t *testing.T) {
 	}
 }
 
-// TestPrivateTmpOfAKilledSupervisor: nothing is left of the files of a job whose supervisor was
-// killed, nor of one that was never finished.
+// TestPrivateTmpOfAKilledSupervisor checks that no private files remain of a job whose supervisor was
+// killed, or whose preparation was interrupted.
 func TestPrivateTmpOfAKilledSupervisor(t *testing.T) {
 	p := newPlace(t)
 	o := p.private(t, "echo $$ >/tmp/pid; mkdir -p /tmp/d/e; chmod 0 /tmp/d; sleep 1000")

@@ -27,8 +27,8 @@ func hung(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 }
 
-// TestPrivateTmpBesideAHungServer: a supervisor does not wait for the server of a user's file system,
-// wherever the user has mounted it.
+// TestPrivateTmpBesideAHungServer checks that a supervisor does not wait for the server of a user's
+// file system, wherever the user has mounted it.
 func TestPrivateTmpBesideAHungServer(t *testing.T) {
 	testenv.Require(t, testenv.Guest)
 	p := newPlace(t)
@@ -42,8 +42,8 @@ func TestPrivateTmpBesideAHungServer(t *testing.T) {
 	}
 }
 
-// TestPrivateTmpOnOtherDisks: a job sees its TMPDIR also if that is on a disk which is mounted below
-// /tmp.
+// TestPrivateTmpOnOtherDisks checks that a job sees its TMPDIR also if that is on a disk which is
+// mounted below /tmp.
 func TestPrivateTmpOnOtherDisks(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Loop)
 	p := newPlace(t)
@@ -54,7 +54,8 @@ func TestPrivateTmpOnOtherDisks(t *testing.T) {
 	}
 }
 
-// TestPrivateTmpWithLinkedVarTmp: /var/tmp may be a link to a directory in /tmp, or to /tmp.
+// TestPrivateTmpWithLinkedVarTmp checks that /var/tmp may be a link to a directory in /tmp, or to
+// /tmp.
 func TestPrivateTmpWithLinkedVarTmp(t *testing.T) {
 	testenv.Require(t, testenv.Guest)
 	before, err := filepath.EvalSymlinks("/var/tmp")

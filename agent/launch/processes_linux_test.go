@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// TestJobsHaveALimitOfProcesses: each job has one by default, which grows with its slots, and
-// never to more than half of what the host has; the administrator's number is not lowered.
+// TestJobsHaveALimitOfProcesses checks that each job has a limit of processes by default, which grows
+// with its slots up to half of the host's limit, and that the administrator's number is not lowered.
 func TestJobsHaveALimitOfProcesses(t *testing.T) {
 	half := threadsOfHost() / 2
 	for sentence, c := range map[string]struct {
@@ -36,7 +36,8 @@ func TestJobsHaveALimitOfProcesses(t *testing.T) {
 	}
 }
 
-// TestProcessesWithoutAGroup: where those of the job cannot be counted, those of its user are.
+// TestProcessesWithoutAGroup checks that the limit counts the processes of the user where those of the
+// job cannot be counted.
 func TestProcessesWithoutAGroup(t *testing.T) {
 	_, o := orderOf(t)
 	d, err := o.Describe(job.ID{Job: 7}, "/spool", "")

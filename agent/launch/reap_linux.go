@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/limits/process"
 )
 
-// children are the supervisors that are our children and have not been reaped, by
-// process number.
+// children are the supervisors that are children of this process and were not reaped yet, by process
+// ID.
 var children sync.Map
 
 // Reaper collects dead orphans in a process that is the first one of a container or a subreaper
@@ -75,7 +75,7 @@ func adopts() bool {
 	return err == nil && set != 0
 }
 
-// isChild reports whether a process is our child.
+// isChild reports whether a process is a child of this process.
 func isChild(pid int) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)

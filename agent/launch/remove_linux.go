@@ -83,8 +83,8 @@ func (j *Job) keep() error {
 	return errors.Join(append(errs, j.Dir.WriteFile(fileKept, nil), j.Dir.Remove(fileWaiting))...)
 }
 
-// removeTmpdir removes the TMPDIR of the job and the files behind its own /tmp, unless they are those
-// of the job of a task.
+// removeTmpdir removes the TMPDIR of the job and the files of its private /tmp. A task shares them with
+// its job and removes nothing.
 func (j *Job) removeTmpdir() error {
 	if j.own.shared {
 		return nil

@@ -34,7 +34,7 @@ func (o *Assignment) planScratch(p *Plan) error {
 	return nil
 }
 
-// ScratchError is why a host cannot limit the TMPDIR of a job as its configuration demands.
+// ScratchError says why a host cannot limit the TMPDIR of a job as its configuration demands.
 type ScratchError struct {
 	Limit qconf.ScratchLimit
 	Err   error
@@ -72,7 +72,7 @@ func (j *Job) scratchMethod(p *Plan) (scratch.Method, error) {
 	return scratch.None, nil
 }
 
-// makeDirectories makes the TMPDIR of the job and the directory behind its own /tmp, and limits their
+// makeDirectories makes the TMPDIR of the job and the directory of its private /tmp, and limits their
 // size.
 func (j *Job) makeDirectories(p *Plan) error {
 	method, err := j.scratchMethod(p)

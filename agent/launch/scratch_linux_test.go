@@ -43,8 +43,8 @@ mv $TMPDIR $TMPDIR.moved 2>/dev/null && echo moved
 ls -d ` + "${TMPDIR%/*}" + `/*.scratch/files 2>/dev/null && echo reached
 exit 3`
 
-// TestScratchImage: a job cannot write more to its TMPDIR than it has requested, its outcome says so,
-// and nothing remains of its file system.
+// TestScratchImage checks that a job cannot write more to its TMPDIR than it has requested, its
+// outcome says so, and nothing remains of its file system.
 func TestScratchImage(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Loop)
 	for how, method := range map[qconf.ScratchLimit]string{qconf.ScratchImage: "image", qconf.ScratchTmpfs: "tmpfs"} {
@@ -77,7 +77,7 @@ func TestScratchImage(t *testing.T) {
 	}
 }
 
-// TestScratchOfPrivateTmp: the job's own /tmp and its TMPDIR share the limit.
+// TestScratchOfPrivateTmp checks that the job's own /tmp and its TMPDIR share the limit.
 func TestScratchOfPrivateTmp(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Loop)
 	p := newPlace(t)
@@ -103,8 +103,8 @@ exit 1`)
 	p.noMounts(t)
 }
 
-// TestScratchOfAKilledSupervisor: an agent that starts again removes the file systems of jobs whose
-// supervisor was killed, whose preparation was interrupted, and after the host has crashed.
+// TestScratchOfAKilledSupervisor checks that an agent that starts again removes the file systems of
+// jobs whose supervisor was killed, whose preparation was interrupted, and after the host has crashed.
 func TestScratchOfAKilledSupervisor(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Loop)
 	p := newPlace(t)
@@ -162,7 +162,8 @@ func TestScratchOfAKilledSupervisor(t *testing.T) {
 	clean("a crash of the host")
 }
 
-// TestScratchWithoutMeans: what a host cannot limit is refused, or with auto said in a note.
+// TestScratchWithoutMeans checks that a job whose TMPDIR the host cannot limit is refused, or starts
+// with a note if the method is auto.
 func TestScratchWithoutMeans(t *testing.T) {
 	p := newPlace(t)
 	o, err := p.order("true")

@@ -93,8 +93,8 @@ said=$(xfs_io -r -c 'chproj 0' $TMPDIR 2>&1)
 test "$said" = 'setprojid: Operation not permitted' || echo "xfs_io chproj $said"
 `
 
-// TestScratchQuota: a job cannot write more to its TMPDIR than it has requested, whatever it does with
-// the project ID, and its outcome says that TMPDIR was full.
+// TestScratchQuota checks that a job cannot write more to its TMPDIR than it has requested, whatever
+// it does with the project ID, and its outcome says that TMPDIR was full.
 func TestScratchQuota(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -127,8 +127,8 @@ exit 3`)
 	}
 }
 
-// TestScratchAttacks: without the filter of the job, its owner can change the project ID. So the
-// attacks of TestScratchQuota are ones.
+// TestScratchAttacks checks that the attacks of TestScratchQuota work without the filter of the job:
+// then its owner can change the project ID.
 func TestScratchAttacks(t *testing.T) {
 	p := newPlace(t)
 	p.withQuota(t, "ext4")

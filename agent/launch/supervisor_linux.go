@@ -116,7 +116,7 @@ func (s *supervisor) ended(fd int) (status syscall.WaitStatus, ended bool, err e
 	return 0, n > 0, err
 }
 
-// lookPause is the time between two looks at a process that nothing tells the end of.
+// lookPause is the time between two checks of a process without a descriptor.
 const lookPause = 100 * time.Millisecond
 
 // wait waits for the end of the process. It takes no thread while it does.
@@ -184,8 +184,8 @@ var errNotLaunched = errors.New("the job has not been launched")
 // the job directory. Further calls return the same. The error is the context's, or says that there
 // is no supervisor. Wait may be called concurrently with all methods except Remove and Close.
 //
-// A child is reaped by its number, and no other is touched. Any number of jobs can
-// be waited for: no thread does.
+// Wait reaps a child by its process ID, and no other child. It takes no thread, so any number of jobs can
+// be waited for.
 func (j *Job) Wait(ctx context.Context) (syscall.WaitStatus, error) {
 	if j.remote != nil {
 		return j.waitRemotely(ctx)

@@ -12,7 +12,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// TestUntrustedSupervisor: root starts no supervisor, and no shepherd_cmd, that others can replace.
+// TestUntrustedSupervisor checks that root starts no supervisor and no shepherd_cmd that other users
+// can replace.
 func TestUntrustedSupervisor(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	const alice = 54321

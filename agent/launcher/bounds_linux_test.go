@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestForgedSizes: contents that would take up much more memory than they are long are refused, as are contents of
-// orders that are always short.
+// TestForgedSizes checks that the launcher refuses contents that would use much more memory than their length, and
+// long contents of orders that are always short.
 func TestForgedSizes(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestForgedSizes(t *testing.T) {
 	}
 }
 
-// TestBudget: an order waits until the others have left it enough memory.
+// TestBudget checks that an order waits until the other orders have left it enough memory.
 func TestBudget(t *testing.T) {
 	b := newBudget(10)
 	b.take(6)

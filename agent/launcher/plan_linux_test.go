@@ -75,8 +75,8 @@ const (
 	times    = "the front may end and suspend jobs at any time"
 )
 
-// TestFieldsOfPlans: the launcher checks each field of a plan, down to the last one, or this test knows why it need
-// not. So a new field cannot reach a job unchecked.
+// TestFieldsOfPlans checks that the launcher checks each field of a plan, at every depth, or that this test has a
+// reason why that is not needed. So a new field cannot reach a job unchecked.
 func TestFieldsOfPlans(t *testing.T) {
 	w, s := newStrictWorld(t)
 	n := 0

@@ -12,7 +12,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// TestPrivateFiles: a job gets the private files that its owner has requested, with what root's configuration shares.
+// TestPrivateFiles checks that a job gets the private files that its owner has requested, with the paths that root's
+// configuration shares.
 func TestPrivateFiles(t *testing.T) {
 	w, s := newStrictWorld(t)
 	always, of := newStrictWorld(t, func(s *Server) { s.Config.ExecdParams.PrivateTmp.Default = true })

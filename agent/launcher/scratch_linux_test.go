@@ -7,7 +7,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// TestForgedScratch: how TMPDIR is limited is decided by root's configuration, because a file system in memory or in a
+// TestForgedScratch checks that root's configuration decides how TMPDIR is limited: a file system in memory or in a
 // file takes up more of the host than a quota.
 func TestForgedScratch(t *testing.T) {
 	w, s := newStrictWorld(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// TestForgedScripts: two orders at the same time cannot give a job the script of another one: both have the same number,
-// and the same file.
+// TestForgedScripts checks that two simultaneous orders for the same job number cannot give a job the script of
+// another one: both scripts have the same file.
 func TestForgedScripts(t *testing.T) {
 	w := newWorld(t)
 	for number := 1; number <= 10; number++ {
@@ -58,7 +58,7 @@ func TestForgedScripts(t *testing.T) {
 	}
 }
 
-// TestUseOfScripts: an order about a script waits for those about another script of the same number.
+// TestUseOfScripts checks that an order about a script waits for orders about another script of the same number.
 func TestUseOfScripts(t *testing.T) {
 	s := &Server{}
 	first, again, other := s.useScript(7, "a"), s.useScript(7, "a"), s.useScript(8, "b")
@@ -83,7 +83,8 @@ func TestUseOfScripts(t *testing.T) {
 	}
 }
 
-// TestForgedDiscard: the directory of a job that is being prepared remains, with all that its supervisor will rely on.
+// TestForgedDiscard checks that the directory of a job that is being prepared remains, with all files on which its
+// supervisor will rely.
 func TestForgedDiscard(t *testing.T) {
 	w, s := makeWorld(t)
 	w.serve(s)

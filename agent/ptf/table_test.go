@@ -127,9 +127,9 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestPrioritiesOfAnything: whatever jobs there are, priorities are in their ranges, the
-// best job has the best one, weights have the order of the tickets, and the same input
-// gives the same output.
+// TestPrioritiesOfAnything checks for any set of jobs that priorities are in their ranges, that the
+// job with most tickets has the best priority, that weights have the order of the tickets, and that
+// equal input gives equal output.
 func TestPrioritiesOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Range{Best: rapid.IntRange(-20, 19).Draw(t, "best")}

@@ -223,7 +223,8 @@ func TestProcessesUseScopeConcurrently(t *testing.T) {
 // service is a unit that starts a job in the scope and lives on.
 const service = "execd-test.service"
 
-// TestJobsOutliveTheirService: with their limits, and whatever systemd is told.
+// TestJobsOutliveTheirService checks that jobs, with their limits, survive the end of their service
+// and any command to systemd.
 func TestJobsOutliveTheirService(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd)
 	self, err := os.Executable()
@@ -344,8 +345,8 @@ func beService() error {
 // alice is an ordinary user of the guest.
 const alice = 2001
 
-// TestScopeOfAUser: the user's manager has controllers to give away, and takes
-// the process there although that could not go by itself.
+// TestScopeOfAUser checks that the user's manager has controllers to delegate, and moves a process to
+// the scope that the process itself could not enter.
 func TestScopeOfAUser(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd)
 	unit := fmt.Sprintf("user@%d.service", alice)

@@ -13,8 +13,9 @@ type accessLists struct{ users, xusers, projects, xprojects []string }
 
 // allAccess reports whether all users of -U (qstat(1)) have access to a queue instance: to the
 // queue, its host, the cluster, and to the projects whose jobs run there. A name may be a
-// pattern: it is compared with the entries of access lists. That all must have access, and that
-// projects count, which no user need have, is as in the original (tested).
+// pattern: it is compared with the entries of access lists. As in the original (tested), one user
+// without access is enough for false, and the access lists of projects count although a job does
+// not need a project.
 func (x *call) allAccess(users []string, q *qconf.QueueInstance) bool {
 	c := x.cell.Cluster()
 	lists := []accessLists{{q.UserLists, q.XUserLists, q.Projects, q.XProjects}}

@@ -250,7 +250,7 @@ func isDangling(err error) bool {
 	return len(found) > 0 && dangling[found[0].Attribute] != "" && found[0].Err != nil && strings.Contains(found[0].Err.Error(), qconf.ErrNotFound.Error())
 }
 
-// refuseChange says why a change was not made.
+// refuseChange prints why a change was refused.
 func (x *call) refuseChange(k *kind, name string, err error) {
 	found := qconf.Errors(err)
 	if len(found) == 0 {

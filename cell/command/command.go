@@ -126,7 +126,8 @@ type Judge struct {
 	Copied      uint32 // the job that it is a copy of (qresub(1)), or 0
 	Parameters  []submit.Parameter
 	Environment []submit.Variable // of the job
-	// Verification is what the launcher verifies, where users confirm their submissions to it; otherwise nil.
+	// Verification holds the submission that the launcher checks with the verifier. It is nil if users do
+	// not confirm their submissions to a launcher.
 	Verification *submission.Verification
 }
 
@@ -284,8 +285,8 @@ type NeededFile struct {
 }
 
 // Needs returns the files that a command line names and that are not among in.Files or
-// in.Unreadable, sorted, and whether it reads its standard input. Once they are there it
-// may name more. It looks at in alone: whether there is such a command is for Run to say.
+// in.Unreadable, sorted, and whether the command reads its standard input. These files can name
+// further files, so call Needs again with them. Needs reports no errors: Run does.
 func Needs(in *Input) (files []NeededFile, stdin bool) {
 	w := wanted{files: map[string]bool{}}
 	if c := table(in.Name); c != nil && c.needs != nil {

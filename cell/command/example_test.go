@@ -10,8 +10,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// A master takes in command lines, has the cell schedule, carries out what follows, and tells
-// the cell what has become of it.
+// Example shows a master that reads command lines, has the cell schedule, carries out the actions, and
+// reports the results to the cell.
 func Example() {
 	cluster, err := qconf.Load(fstest.MapFS{
 		"queues/all.q": {Data: []byte("qname all.q\nhostlist n1\nslots 1\nload_thresholds NONE\n")},

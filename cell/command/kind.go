@@ -20,15 +20,15 @@ type object interface {
 // kind is a kind of object. Each object is a file of the configuration directory.
 type kind struct {
 	folder string // of the directory
-	spec   string // as -mattr and its like name it
-	key    string // the attribute that is its name
-	// what and list are words for messages: what "x" already exists, added "x" to list. gone and
-	// removed replace them in messages about deleting an object, or about changing one that does
-	// not exist, if these messages use other words.
+	spec   string // its name in -mattr and similar options
+	key    string // the attribute with the name of the object
+	// what and list are words for messages, such as `WHAT "x" already exists` and `added "x" to
+	// LIST`. gone and removed replace them in messages about deleting an object, or about changing
+	// one that does not exist, if these messages use other words.
 	what, list    string
 	gone, removed string
-	// unknown is the message for showing an object that does not exist, a format for its name. none
-	// is the message for an empty list.
+	// unknown is the message about showing an object that does not exist, a format with the name.
+	// none is the message about an empty list.
 	unknown, none string
 	stdout        bool // messages about changes go to standard output (tested)
 	// The options: show an object, show the list, add with an editor, add from a file, modify with
@@ -43,11 +43,12 @@ type kind struct {
 	find  func(c *qconf.Cluster, name string) (object, bool)
 	parse func(file string, data []byte) (object, error)
 	with  func(o object, attribute, value string) (object, error)
-	// template is the text for a new one.
+	// template is the text of a new object.
 	template string
 }
 
-// changedBy returns who may change objects of the kind: operators change access lists.
+// changedBy returns the role that a user needs to change objects of the kind: operators for access
+// lists, managers for all other objects.
 func (k *kind) changedBy() role {
 	if k == userSetKind {
 		return operators
@@ -55,7 +56,7 @@ func (k *kind) changedBy() role {
 	return managers
 }
 
-// access returns the attributes with access lists and projects.
+// access adds the attributes with access lists and projects to a map of lists, and returns it.
 func access(more map[string]string) map[string]string {
 	for _, name := range []string{"user_lists", "xuser_lists", "projects", "xprojects"} {
 		more[name] = " "
@@ -239,12 +240,13 @@ func (k *kind) newText(name string, style qconf.Style) string {
 // sampleName is the name of samples.
 const sampleName = "objectname"
 
-// sample returns an object as the template has it, whose own name may be that of none.
+// sample returns the object of the template under the name sampleName, because "template" itself is
+// not a valid name.
 func (k *kind) sample() (object, error) {
 	return k.parse("", []byte(strings.Replace(k.template, "template", sampleName, 1)))
 }
 
-// ofSpec returns the kind that -mattr and its like name.
+// ofSpec returns the kind with this name in -mattr and similar options, or nil.
 func ofSpec(spec string) *kind {
 	if i := slices.IndexFunc(kinds, func(k *kind) bool { return k.spec == spec }); i >= 0 {
 		return kinds[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// mistakes are the words before the name of something that there is none of, and the names
-// that there are.
+// mistakes holds the texts that precede unknown names in error messages, each with the function that
+// returns the known names.
 var mistakes = []struct {
 	words string
 	names func(*qconf.Cluster) []string
@@ -29,10 +29,10 @@ func resourceNames(c *qconf.Cluster) (names []string) {
 	return names
 }
 
-// longestMistake bounds the names for which near ones are looked for.
+// longestMistake is the maximum length of an unknown name for which suggest looks for similar names.
 const longestMistake = 64
 
-// valueForms are how values of each type are written (complex(5), "type").
+// valueForms describe the form of the values of each type (complex(5), "type").
 var valueForms = map[string]string{
 	"integer": "an integer is a whole number, such as 4",
 	"double":  "a double is a number, such as 0.5",

@@ -57,7 +57,7 @@ func TestMistypedNames(t *testing.T) {
 	}
 }
 
-// TestMistypedValues: on a terminal, and only there, an error names the form of a value.
+// TestMistypedValues checks that an error names the form of a value on a terminal, and only there.
 func TestMistypedValues(t *testing.T) {
 	for line, want := range map[string]string{
 		"qsub -l h_rt=1:00 -b y sleep": "attribute \"h_rt\" is not a time value\nExiting.\na time is hours:minutes:seconds, such as 1:00:00 for one hour, or a number of seconds\n",

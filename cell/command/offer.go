@@ -86,8 +86,8 @@ func (p *places) mayHave(j *cell.Job) bool {
 	return may
 }
 
-// named reports whether a list of queues, as in -q, has the name of a queue or of its instance.
-// An empty list has all.
+// named reports whether a list of queues, as in -q, contains the name of a queue or of its instance.
+// An empty list contains all.
 func named(list, queue, instance string) bool {
 	if list == "" {
 		return true

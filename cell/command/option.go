@@ -24,12 +24,12 @@ type option struct {
 	help    string
 }
 
-// anyNumber is how many words more than one the options of qstat and its like take (tested).
+// anyNumber is the number of further words that options of qstat and similar commands take (tested).
 const anyNumber = math.MaxInt32
 
 // given is an option of a command line.
 type given struct {
-	name   string // as the table has it
+	name   string // as in the table
 	values []string
 }
 
@@ -41,13 +41,13 @@ func (g *given) value() string {
 	return g.values[0]
 }
 
-// line is a command line, taken apart.
+// line is a parsed command line.
 type line struct {
 	given    []given
 	operands []string
 }
 
-// has reports whether an option is there.
+// has reports whether an option was given.
 func (l *line) has(name string) bool {
 	return slices.ContainsFunc(l.given, func(g given) bool { return g.name == name })
 }
@@ -62,7 +62,7 @@ func (l *line) last(name string) (string, bool) {
 	return "", false
 }
 
-// all returns the values of an option, as often as it was given.
+// all returns the values of all occurrences of an option.
 func (l *line) all(name string) []string {
 	var all []string
 	for _, g := range l.given {
@@ -100,7 +100,7 @@ type optionError struct {
 	meant   string // a similar option, "" if there is none
 }
 
-// Error returns the error without a command's way of saying it.
+// Error returns the error in words that do not depend on the command.
 func (e *optionError) Error() string {
 	if e.missing || e.empty {
 		return "option " + e.word + " needs a value"

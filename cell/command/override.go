@@ -7,7 +7,7 @@ import "strings"
 // who.
 type override struct{ who, text string }
 
-// splitValue takes a value apart. There is always a first.
+// splitValue splits a value into its parts. There is at least one.
 func splitValue(v string) []override {
 	at := strings.Index(v, "[")
 	for at > 0 && v[at-1] != ',' {

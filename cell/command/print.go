@@ -9,23 +9,23 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// output is the output of a command. Users have chosen most of its text, and other users read it:
-// each way to add to it escapes that (package printable).
+// output is the output of a command. Users have chosen most of its text, and other users read it, so
+// each method escapes the text that it adds (package printable).
 type output struct{ text strings.Builder }
 
-// line adds a line: a format of ours, whose arguments are escaped.
+// line adds a line. It escapes the arguments, but not the format.
 func (o *output) line(format string, args ...any) { printer.Fprintf(&o.text, format+"\n", args...) }
 
-// lines adds text of several lines that no user can break: the objects of the configuration and
-// the lists of options.
+// lines adds text of several lines, such as objects of the configuration and lists of options. Users
+// cannot add line breaks to these.
 func (o *output) lines(text string) { o.text.WriteString(printable.Lines(text)) }
 
-// view adds what package qstat has put together, where all is escaped.
+// view adds the output of package qstat, which is escaped already.
 func (o *output) view(text []byte) { o.text.Write(text) }
 
 func (o *output) String() string { return o.text.String() }
 
-// reset takes everything back.
+// reset removes all text.
 func (o *output) reset() { o.text.Reset() }
 
 // say prints a line to standard output.
@@ -40,8 +40,8 @@ func (x *call) fail(exit int, format string, args ...any) {
 	x.result.Exit = exit
 }
 
-// answer prints what the cell has answered, to standard output; what was refused makes
-// the exit status 1.
+// answer prints the events of an answer of the cell to standard output. If the cell has refused
+// anything, the exit status is 1.
 func (x *call) answer(a *cell.Answer) {
 	x.result.Actions = append(x.result.Actions, a.Actions...)
 	for _, e := range a.Events {

@@ -14,7 +14,7 @@ var qalter = command{name: "qalter", derived: submitOptions(submit.Qalter), usag
 
 // needsAlteration finds the files that -@ of qalter names, which the manual does not mention (tested).
 func needsAlteration(in *Input, w *wanted) {
-	// What is wrong with the options is for Run to say.
+	// Run reports errors in the options.
 	_, _ = submit.ParseAlteration(in.collecting("", w))
 }
 

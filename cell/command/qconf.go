@@ -18,7 +18,7 @@ type action struct {
 	file int
 }
 
-// role is what a user must be to use an option (qconf(1)).
+// role is the role that a user needs for an option (qconf(1)).
 type role int
 
 const (

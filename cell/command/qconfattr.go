@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// way is how an attribute is changed: the letter of -aattr, -mattr, -rattr and -dattr.
+// way is the kind of a change of an attribute: the letter of -aattr, -mattr, -rattr or -dattr.
 type way byte
 
 // attributeActions returns the options that change attributes of many objects at once.
@@ -95,9 +95,9 @@ func (x *call) changeAttributes(w way, spec string, settings []setting, names []
 	}
 }
 
-// changeObject changes attributes of an object, or of a queue instance or domain. more is
-// false after an attribute or a value that no object takes: the original does not look at further
-// objects then. It does so after an object that is not there, or that refuses the change (tested).
+// changeObject changes attributes of an object, or of a queue instance or domain. more is false after an
+// attribute or a value that no object accepts: the original then ignores the other objects. After an
+// object that does not exist, or that refuses the change, it continues with the next one (tested).
 func (x *call) changeObject(w way, k *kind, settings []setting, name string) (more bool) {
 	who := ""
 	if k == queueKind {

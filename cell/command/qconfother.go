@@ -67,7 +67,7 @@ func (x *call) clearUsage(g *given) {
 	}
 }
 
-// cleanQueue cleans queue instances (-cq): it restarts or removes the jobs that are left in queue instances.
+// cleanQueue cleans queue instances (-cq): it restarts or removes their jobs.
 func (x *call) cleanQueue(g *given) {
 	for _, name := range list(g.value()) {
 		r, err := compileQueue(x, name)

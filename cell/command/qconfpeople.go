@@ -59,7 +59,7 @@ func peopleActions() []action {
 	)
 }
 
-// knownHost reports whether a host is one of the cluster, and says so if it is not.
+// knownHost reports whether a host belongs to the cluster, and prints an error if not.
 func (x *call) knownHost(name string) bool {
 	if qconf.SameHost(name, x.hostName()) {
 		return true

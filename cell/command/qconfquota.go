@@ -192,7 +192,7 @@ func (x *call) deleteQuotas(g *given) {
 	}
 }
 
-// writeSets replaces all sets, in the way in which the directory has them.
+// writeSets replaces all sets. It writes one file, or one file per set, as the directory already does.
 func (x *call) writeSets(sets []*quotaSet) bool {
 	var writes []Write
 	current := x.cluster().ResourceQuotas()

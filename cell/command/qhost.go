@@ -30,8 +30,8 @@ var qhost = command{
 // hostOptions is the name of the files with default options of qhost (qhost(1)).
 const hostOptions = "sge_qhost"
 
-// optionLine takes the command line of a command without operands apart, behind its
-// default options. ok is false where that is all.
+// optionLine parses the default options and the command line of a command without operands. ok is
+// false if there is nothing to do, after -help or an error.
 func (x *call) optionLine(defaults string) (l *line, ok bool) {
 	l, err := x.withDefaults(defaults)
 	return l, x.usable(l, err) && x.noOperands(l)
@@ -83,7 +83,7 @@ func (x *call) qhost() {
 	}
 }
 
-// sameHost reports whether a name of -h, which may be a pattern (tested), means a host.
+// sameHost reports whether a name of -h, which may be a pattern (tested), matches a host.
 func sameHost(name, host string) bool {
 	if !strings.ContainsAny(name, "*?[") {
 		return qconf.SameHost(name, host)
@@ -92,7 +92,7 @@ func sameHost(name, host string) bool {
 	return err == nil && e.Match(host)
 }
 
-// chosenHosts returns which hosts -h and -l choose.
+// chosenHosts returns the hosts that -h and -l select.
 func (x *call) chosenHosts(l *line) (has func(string) bool, ok bool) {
 	names := l.lists("-h")
 	model := x.cell.Model()

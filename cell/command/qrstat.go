@@ -45,7 +45,7 @@ func (x *call) qrstat() {
 				return
 			}
 		}
-		// Nothing is said of some that are not there beside others that are (tested).
+		// If at least one of the reservations exists, there is no message about the others (tested).
 		if all, missing = chosenReservations(all, l.lists("-ar")); missing != nil && all == nil {
 			if l.has("-xml") {
 				x.print(qstat.AppendUnknownReservationsXML(nil, missing))

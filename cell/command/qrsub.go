@@ -77,8 +77,8 @@ func (x *call) qrdel() {
 	x.answer(x.cell.DeleteReservations(x.now, x.in.By, r))
 }
 
-// mayReserve reports whether the caller may have to do with advance reservations, and says
-// so if not.
+// mayReserve reports whether the caller may make or delete advance reservations, and prints an error if
+// not.
 func (x *call) mayReserve() bool {
 	set, err := x.cluster().UserSet(qconf.ARUsers)
 	if x.cell.IsManager(x.in.By.User) || err == nil && set.Contains(x.in.By.User, x.in.By.Group) {

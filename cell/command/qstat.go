@@ -47,8 +47,8 @@ func needsHome(name string) func(*Input, *wanted) {
 	}
 }
 
-// withDefaults takes a command line apart behind the default options of the cluster and
-// of the user, which it overrides. Lines that begin with # are comments.
+// withDefaults parses the default options of the cluster and of the user, and then the command line,
+// which overrides them. Lines that begin with # are comments.
 func (x *call) withDefaults(name string) (*line, error) {
 	var words []string
 	for _, text := range [][]byte{x.in.Defaults[name], x.in.Files[inDirectory(x.in.Home, "."+name)]} {

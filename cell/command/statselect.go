@@ -13,7 +13,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// statSelection is which jobs and queue instances qstat shows.
+// statSelection selects the jobs and queue instances that qstat shows.
 type statSelection struct {
 	call       *call
 	users      []string
@@ -78,7 +78,7 @@ func (x *call) statSelection(l *line) (*statSelection, bool) {
 	return s, true
 }
 
-// usersOf returns the users of -u, where $user is who calls.
+// usersOf returns the users of -u. $user stands for the caller.
 func (x *call) usersOf(l *line) []string {
 	users := l.lists("-u")
 	for i, u := range users {
@@ -100,7 +100,7 @@ func compileQueue(x *call, text string) (*expression.QueueReference, error) {
 	return expression.CompileQueueReference(x.cell.HostNames(), text)
 }
 
-// parseJobStates reads -s. bad is what is not a state.
+// parseJobStates reads -s. bad is the part that is not a state.
 func parseJobStates(text string) (states map[string]bool, bad string) {
 	states = map[string]bool{}
 	text = strings.TrimSuffix(text, "+")
@@ -140,8 +140,8 @@ func (s *statSelection) queues(v *view.View, resources view.Selection) []qstat.Q
 	return all
 }
 
-// nowhere reports whether -q or -pe mean no queue instance at all: that is an error (tested).
-// Where there are some, and none does what else is asked for, it is not.
+// nowhere reports whether -q or -pe match no queue instance at all, which is an error (tested). It is
+// not an error if other options exclude all matching instances.
 func (s *statSelection) nowhere() bool {
 	for _, one := range []*statSelection{
 		{call: s.call, references: s.references},
@@ -154,8 +154,8 @@ func (s *statSelection) nowhere() bool {
 	return false
 }
 
-// warnInaccessible says that the users of -U have access to no queue instance at all, which is
-// no failure of qstat (tested).
+// warnInaccessible prints that the users of -U have access to no queue instance at all. qstat does not
+// fail because of that (tested).
 func (s *statSelection) warnInaccessible() {
 	if s.accessible == nil {
 		return
@@ -166,8 +166,7 @@ func (s *statSelection) warnInaccessible() {
 	}
 }
 
-// inListOrder puts queue instances into the order of the list of queues, those of a queue by
-// their hosts.
+// inListOrder sorts queue instances in the order of the list of queues, and within a queue by host.
 func (x *call) inListOrder(queues []qstat.QueueInstance) {
 	place := map[string]int{}
 	for i, name := range x.cell.InListOrder(x.cell.Cluster().QueueNames()) {
@@ -212,7 +211,7 @@ func (x *call) hostGroups(host string) []string {
 	return slices.DeleteFunc(groups.Names(), func(g string) bool { return !groups.Contains(g, host) })
 }
 
-// hasUser reports whether a user is among those of -u, which is looked for once.
+// hasUser reports whether a user is among those of -u. It stores the result for each user.
 func (s *statSelection) hasUser(user string) bool {
 	has, known := s.known[user]
 	if !known {
@@ -227,7 +226,7 @@ func (s *statSelection) hasUser(user string) bool {
 	return has
 }
 
-// jobs returns the jobs that are shown, with those of their tasks that are.
+// jobs returns the jobs that are shown, with the tasks that are shown.
 func (s *statSelection) jobs(v *view.View, queues []qstat.QueueInstance) []qstat.Job {
 	shown := map[string]bool{}
 	for i := range queues {
@@ -265,8 +264,8 @@ func (s *statSelection) hasTask(j *cell.Job, t *qstat.Task, shown map[string]boo
 	return s.inStates(j, t)
 }
 
-// narrowing reports whether jobs that wait are shown only with queue instances that may have
-// them. It makes no difference in which state these are (tested).
+// narrowing reports whether qstat shows only those pending jobs that may run in one of the selected queue
+// instances. The states of the instances do not matter (tested).
 func (s *statSelection) narrowing() bool {
 	return s.references != nil || s.pes != nil || s.accessible != nil || s.wanted != nil
 }

@@ -156,7 +156,7 @@ var wrongDates = map[string]string{
 	"year": "Couldn't generate date from input. Perhaps a date before 1970 was specified.",
 }
 
-// valueError prints that the value of an option is none.
+// valueError prints the error about an invalid value of an option.
 func (x *call) valueError(e *submit.Error, prefix string) {
 	what, isList := wrongLists[e.Option]
 	number, isNumber := wrongNumbers[e.Option]

@@ -6,8 +6,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// A command line may have thousands of queues and of ranges of slots: what is made of them
-// must not be made again for each.
+// TestMany checks that a command line with thousands of queues and ranges of slots is processed once,
+// not once for each of them.
 func TestMany(t *testing.T) {
 	const many, most = 1000, 100
 	r := &submit.Request{PE: &submit.ParallelRequest{Name: "make"}}

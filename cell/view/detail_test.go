@@ -117,7 +117,8 @@ const fullJob = `-b y -N full -h -dl 203112312359.59 -a 203001010000 -A myacct -
 	-S /bin/bash,n1:/bin/sh -v A=1,B=2,C,D=<&"> -ac X=1,Y=2,Z -masterq a.q -pe fill 2-4,6 -hold_jid 2 -P p1 -t 1-9:2 -tc 2
 	-binding linear:1 -w n /home/alice/scr.sh a b%20c <x>`
 
-// What was submitted with the command line of a recorded job is shown as that was.
+// TestDetailIsThatOfTheRecordedJob checks that a recorded job is shown with the options of its command
+// line.
 func TestDetailIsThatOfTheRecordedJob(t *testing.T) {
 	m := newMaster(t)
 	m.qsub("-b y -h x")
@@ -175,8 +176,8 @@ func TestDetailOfRequests(t *testing.T) {
 	}
 }
 
-// Tasks that run, have failed or are told to start have their details, and jobs know who
-// waits for them.
+// TestDetailOfTasks checks that tasks that run, have failed or are ordered to start have their
+// details, and that jobs name the jobs that wait for them.
 func TestDetailOfTasks(t *testing.T) {
 	m := newMaster(t)
 	m.qsub("-b y -N arr -t 1-3 -q b.q x")
@@ -214,7 +215,8 @@ func TestDetailOfTasks(t *testing.T) {
 	}
 }
 
-// Jobs with the same reasons stand together, as qstat -j has it without a list.
+// TestReasonsOfAllJobs checks that jobs with the same reasons are shown together, as qstat -j without
+// a list shows them.
 func TestReasonsOfAllJobs(t *testing.T) {
 	m := newMaster(t)
 	m.qsub("-b y -l osn=linux x")

@@ -96,8 +96,8 @@ func (c *Client) run(ctx context.Context, stdin io.Reader, env []string, name st
 	return stdout.String(), nil
 }
 
-// Cancel deletes jobs (qdel). Running jobs finish a moment later: Wait returns then. It is a
-// *CommandError if one of them does not exist or belongs to somebody else; the others are
+// Cancel deletes jobs (qdel). Running jobs finish a moment later, and Wait returns then. The error
+// is a *CommandError if one of the jobs does not exist or belongs to another user; the others are
 // deleted.
 func (c *Client) Cancel(ctx context.Context, jobs ...int) error {
 	if len(jobs) == 0 {

@@ -9,7 +9,7 @@ import (
 	client "github.com/execd-project/execd/clients/go"
 )
 
-// An array job, and what it printed.
+// Example submits an array job and prints its output.
 func Example() {
 	ctx := context.Background()
 	var c client.Client

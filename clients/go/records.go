@@ -18,7 +18,7 @@ type Record struct {
 	Host       string
 	Slots      int
 	Failed     int    // a code of accounting(5); 0 if nothing went wrong
-	FailedText string // what qacct prints behind the code
+	FailedText string // the text that qacct prints after the code
 	ExitStatus int
 	Signal     int // the signal that ended the job, from the exit status; 0 if none
 	Start, End time.Time
@@ -52,7 +52,7 @@ func (c *Client) Records(ctx context.Context, job int) ([]Record, error) {
 	}
 }
 
-// parseRecords reads what qacct -j prints.
+// parseRecords reads the output of qacct -j.
 func parseRecords(text string) []Record {
 	var list []Record
 	for line := range strings.Lines(text) {
@@ -72,7 +72,7 @@ func parseRecords(text string) []Record {
 	return list
 }
 
-// read sets the fields from the texts. What cannot be read stays 0.
+// read sets the fields from the texts. A field whose text it cannot read stays 0.
 func (r *Record) read() {
 	number := func(name string) int {
 		word, _, _ := strings.Cut(r.Fields[name], " ")
@@ -104,8 +104,8 @@ func (r *Record) read() {
 	}
 }
 
-// amount reads a number with a unit that qacct and qstat print: K, M, G and T are powers of 1024. What it
-// cannot read is 0.
+// amount reads a number with a unit that qacct and qstat print: K, M, G and T are powers of 1024. It returns
+// 0 for a text that it cannot read.
 func amount(text string) float64 {
 	text = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(text), "s"), "B")
 	factor := 1.0

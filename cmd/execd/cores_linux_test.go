@@ -145,7 +145,8 @@ func TestCoresOfAJob(t *testing.T) {
 	}
 }
 
-// TestProcessorsOfAQueueOnTwoSockets are those of the second one.
+// TestProcessorsOfAQueueOnTwoSockets checks that the processors of a queue are those of the second
+// socket.
 func TestProcessorsOfAQueueOnTwoSockets(t *testing.T) {
 	c := onCores(t, asRoot)
 	second := c.top.CPUs([]topology.Pair{{Socket: 1, Core: 0}, {Socket: 1, Core: 1}})

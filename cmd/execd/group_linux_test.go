@@ -99,8 +99,8 @@ func TestJobsAreInAGroup(t *testing.T) {
 	}
 }
 
-// TestGroupOfAUser: where a group has been given to an ordinary user, jobs get
-// theirs in it, with execd run itself out of the way.
+// TestGroupOfAUser checks that jobs get control groups in a group that was delegated to an ordinary
+// user, and that execd run itself leaves that group.
 func TestGroupOfAUser(t *testing.T) {
 	t.Parallel()
 	needs(t, cgroup.Kill)
@@ -145,7 +145,8 @@ func TestGroupOfAUser(t *testing.T) {
 	}
 }
 
-// TestTasksHaveGroupsOneAfterAnother, each with its limits.
+// TestTasksHaveGroupsOneAfterAnother checks that consecutive tasks have control groups, each with its
+// own limits.
 func TestTasksHaveGroupsOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	needs(t, cgroup.MemoryLimit)
@@ -217,8 +218,8 @@ func TestNextRunCleansUpAfterKilledSupervisor(t *testing.T) {
 	w.noGroups(t)
 }
 
-// TestLimitsWithoutGroups: on a host that has none the job runs, and what cannot
-// be kept is said, once.
+// TestLimitsWithoutGroups checks that a job runs on a host without control groups, and that execd says
+// once which limits it cannot enforce.
 func TestLimitsWithoutGroups(t *testing.T) {
 	t.Parallel()
 	testenv.Require(t, testenv.Root)

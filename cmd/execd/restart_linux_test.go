@@ -24,9 +24,9 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestJobsOutliveRestart: the service in which execd run was started is killed
-// and started again, systemd is told to forget and to replace itself; the job goes
-// on, and its limit holds. What came of it is told by the next execd run.
+// TestJobsOutliveRestart checks that a job and its limit survive if the service in which execd run was
+// started is killed and started again, and systemd reloads and replaces itself. The next execd run
+// reports the outcome of the job.
 func TestJobsOutliveRestart(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd, testenv.Guest)
 	build(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestParse: the launcher describes jobs again with the bounds of user and group IDs that it checks owners with.
+// TestParse checks that the launcher describes jobs again with the bounds of user and group IDs with
+// which it checks owners.
 func TestParse(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	fd, err := launcher.PutObjects(&launcher.Objects{Tmpdirs: []string{"/scratch"}})

@@ -11,13 +11,13 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// agent is the master's state of a host, with the orders that it has to send.
+// agent is the master's view of a host, with the orders that the master has to send to it.
 type agent struct {
 	host   string // as the configuration spells it
 	client *api.Client
-	lost   bool                         // it is not reached
-	taken  uint64                       // number of the last report that was taken
-	loads  map[string]map[string]string // what it reports of its host and of others, by host and name
+	lost   bool                         // its agent does not answer
+	taken  uint64                       // number of the last report that was handled
+	loads  map[string]map[string]string // the load values that it has reported, by host and name
 	orders []agentCall                  // in the order in which they are to be carried out
 	busy   bool                         // one of them is on its way
 }
@@ -28,7 +28,7 @@ type agentCall struct {
 	then func(error)
 }
 
-// addAgent reads HOST=WHERE, and begins to follow what the agent there reports.
+// addAgent reads HOST=PATH or HOST=ADDRESS:PORT, and begins to receive the reports of the agent there.
 func (m *master) addAgent(text string, tls *api.TLS) error {
 	name, where, _ := strings.Cut(text, "=")
 	id, ok := m.cell.Model().Host(name)
@@ -36,8 +36,8 @@ func (m *master) addAgent(text string, tls *api.TLS) error {
 		return fmt.Errorf("--agent %s: the configuration has no host %q", text, name)
 	}
 	a := &agent{host: m.cell.Model().HostName(id), loads: map[string]map[string]string{}}
-	// Unanswered calls are repeated, for as long as it takes: every call of a
-	// master may be repeated. They stop when the master ends.
+	// The client repeats unanswered calls until the master ends: every call of a master may be
+	// repeated.
 	o := api.Options{Epoch: m.epoch, RetryFor: 1000 * time.Hour, PauseMax: time.Second}
 	o.Lost = func(err error) { m.do(func() { m.lost(a, err) }) }
 	if strings.Contains(where, "/") {
@@ -96,13 +96,13 @@ func (m *master) lost(a *agent, err error) {
 	m.follow(m.cell.HostLost(m.now(), a.host))
 }
 
-// report takes one line of what an agent reports.
+// report handles one report of an agent.
 func (m *master) report(a *agent, r *api.Report) {
 	if a.lost {
 		a.lost = false
 		m.say("host %s is reached again", a.host)
 		m.loaded(a, a.host)
-		// An agent that was killed may have forgotten what it was told last.
+		// An agent that was killed may have lost the last acknowledgement.
 		if a.taken != 0 {
 			m.acknowledge(a, a.taken)
 		}
@@ -118,8 +118,8 @@ func (m *master) report(a *agent, r *api.Report) {
 	a.taken = max(a.taken, r.Number)
 }
 
-// load keeps load values. Most reports have only those that have changed; the cell wants
-// all of a host.
+// load stores load values. Most reports have only the changed values, but the cell needs all values
+// of a host.
 func (m *master) load(a *agent, l *api.Load) {
 	changed := map[string]bool{}
 	if l.Full {
@@ -152,8 +152,8 @@ func (m *master) loaded(a *agent, host string) {
 	}
 }
 
-// final reports whether a start was refused for what it is, so that it would be refused
-// anywhere and always.
+// final reports whether a start was refused because the request itself is invalid: every agent would
+// refuse it at any time.
 func final(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
 	return ok && (e.Code == api.InvalidArgument || e.Code == api.PermissionDenied)

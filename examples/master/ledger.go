@@ -10,9 +10,9 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// ledger is the file with what became of jobs. An agent forgets a job once its end has
-// been acknowledged, so the end has to be on the disk before. Whoever is killed between
-// the two is told once more: so the ledger knows which ends it has.
+// ledger is the file with the outcomes of jobs. An agent forgets a job once its end has
+// been acknowledged, so the end has to be on the disk before. A master that is killed between
+// the two gets the report again, so the ledger knows which ends it has.
 type ledger struct {
 	file *os.File
 	has  map[string]bool // keys of starts
@@ -46,7 +46,7 @@ func openLedger(name string) (*ledger, error) {
 	return l, f.Truncate(int64(len(whole)))
 }
 
-// write keeps the end of a job. When it returns nil the end may be acknowledged.
+// write writes the end of a job to the disk. When it returns nil the end may be acknowledged.
 func (l *ledger) write(host string, j *api.Job) error {
 	if l.has[j.Key] {
 		return nil

@@ -122,8 +122,8 @@ func caller(name string) (cell.Caller, error) {
 	return cell.Caller{User: u.Username, Group: group, Host: host}, nil
 }
 
-// open opens what commands come from. A FIFO is opened for writing, too: so it does not
-// end when the first one who has written to it closes it.
+// open opens the source of commands. It opens a FIFO for writing, too, so that the input does not end
+// when the first writer closes the FIFO.
 func open(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return os.Stdin, nil
@@ -135,7 +135,7 @@ func open(name string) (io.ReadCloser, error) {
 	return os.OpenFile(name, how, 0)
 }
 
-// read hands the lines on, one after the other.
+// read sends the lines to the master, one after the other.
 func (m *master) read(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {

@@ -19,9 +19,9 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// master is the state of a cluster, and all that changes it. The cell decides; the
-// master carries out what it says (follow), and tells it what has happened. All of it
-// happens in one goroutine, which takes events one after another: so nothing is locked.
+// master is the state of a cluster. The cell decides; the master carries out its decisions (follow),
+// and tells the cell what has happened. One goroutine does all this. It handles events one after
+// another, so no locks are needed.
 type master struct {
 	cell    *cell.Cell
 	by      cell.Caller
@@ -69,7 +69,7 @@ func (m *master) do(event func()) {
 	}
 }
 
-// run takes events until the last job has left, and has a scheduling run at each interval.
+// run handles events until the last job has left, and starts a scheduling run at each interval.
 func (m *master) run(interval time.Duration) error {
 	ticker := time.NewTicker(max(interval, time.Second))
 	defer ticker.Stop()
@@ -86,7 +86,7 @@ func (m *master) run(interval time.Duration) error {
 	return m.err
 }
 
-// finished reports whether there is nothing left to do, nor to be told to an agent.
+// finished reports whether there are no more jobs, and no orders to send.
 func (m *master) finished() bool {
 	for _, a := range m.agents {
 		if a.busy || a.lost {
@@ -185,8 +185,8 @@ func (m *master) qmod(args []string) error {
 	return nil
 }
 
-// follow prints what the cell answers, and does what it demands. It takes what most
-// methods of the cell return.
+// follow prints the answer of the cell, and carries out its actions. Its arguments are the results of
+// most methods of the cell.
 func (m *master) follow(a *cell.Answer, err error) {
 	if err != nil {
 		m.say("%s", command.ErrorText(err))
@@ -216,13 +216,14 @@ func (m *master) act(actions []cell.Action) {
 	}
 }
 
-// key names a start. Agents take a key for the same start, however often it is sent.
+// key returns the key of a start. An agent starts a job only once for each key, however often the
+// start is sent.
 func (m *master) key(a cell.Action) string {
 	return fmt.Sprintf("%d.%d.%d.%d", m.epoch, a.Task.Job.ID(), a.Task.Number, a.Attempt)
 }
 
-// start pushes a task to the hosts on which it has got slots: the first has its master
-// task, on the others only tasks of it run.
+// start sends a task to the hosts on which it has slots. The first host gets the master task; on the
+// others run only the tasks of a parallel job.
 func (m *master) start(a cell.Action) {
 	j, model := a.Task.Job, m.cell.Model()
 	t := &attempt{Action: a, id: api.ID{Job: int(j.ID())}, key: m.key(a), slots: map[*agent]int{}}
@@ -258,7 +259,7 @@ func (m *master) start(a cell.Action) {
 	m.push(t, start)
 }
 
-// order tells the hosts of a task what the cell has decided about it.
+// order sends the cell's decision about a task to its hosts.
 func (m *master) order(a cell.Action, o api.Order) {
 	if t := m.running[m.key(a)]; t != nil {
 		m.signal(t.id, o, t.hosts)
@@ -276,7 +277,7 @@ func (m *master) signal(id api.ID, o api.Order, hosts []*agent) {
 	}
 }
 
-// jobReport takes what an agent says of a job.
+// jobReport handles the report of an agent about a job.
 func (m *master) jobReport(a *agent, j *api.Job) {
 	t := m.running[j.Key]
 	switch {
@@ -287,7 +288,7 @@ func (m *master) jobReport(a *agent, j *api.Job) {
 	case j.PETask != "":
 		m.taskReport(a, j)
 	case j.State.Over():
-		// First it is written down, then it is acted on, and then the agent may forget it.
+		// First write the end to the disk, then act on it, and then acknowledge it.
 		if err := m.ledger.write(a.host, j); err != nil {
 			m.fail(err)
 			return
@@ -311,8 +312,8 @@ func (m *master) jobReport(a *agent, j *api.Job) {
 	}
 }
 
-// usageReport takes what jobs have used of which there is nothing else to say. What tasks
-// of parallel jobs use is not counted here.
+// usageReport handles the usage of jobs that have changed in nothing else. It does not count the usage
+// of tasks of parallel jobs.
 func (m *master) usageReport(a *agent, u *api.UsageReport) {
 	here := map[api.ID]*attempt{}
 	for _, t := range m.running {
@@ -334,8 +335,8 @@ func (m *master) used(t *attempt, used tickets.Amounts) {
 	}
 }
 
-// taskReport takes what an agent says of a task of a parallel job. Its end is written down;
-// what becomes of the job does not depend on it.
+// taskReport handles the report of an agent about a task of a parallel job. It writes the end of the
+// task to the ledger. The job does not depend on it.
 func (m *master) taskReport(a *agent, j *api.Job) {
 	if !j.State.Over() {
 		return
@@ -347,7 +348,7 @@ func (m *master) taskReport(a *agent, j *api.Job) {
 	m.say("task %s of job %s has finished: %s", j.PETask, name(j.ID), text(j.Outcome))
 }
 
-// acknowledge says that all reports up to one have been taken.
+// acknowledge confirms to an agent that all reports up to a number were handled.
 func (m *master) acknowledge(a *agent, number uint64) {
 	m.tell(a, func(ctx context.Context) error { return a.client.Acknowledge(ctx, number) }, func(err error) {
 		if err != nil && m.ctx.Err() == nil {
@@ -356,15 +357,15 @@ func (m *master) acknowledge(a *agent, number uint64) {
 	})
 }
 
-// ended tells the cell that an attempt is over, and the other hosts of the task, too.
+// ended tells the cell, and the other hosts of the task, that an attempt is over.
 func (m *master) ended(t *attempt, e cell.End, others []*agent) {
 	delete(m.running, t.key)
 	m.signal(t.id, api.Kill, others)
 	m.follow(m.cell.TaskEnded(m.now(), t.Task.Job.ID(), t.Task.Number, t.Attempt, e))
 }
 
-// end returns an outcome as the cell wants it: whose fault a failure is, and whether the task
-// is to run again (sge_status(5)).
+// end converts an outcome for the cell: it adds whether the job, the queue or the host caused a
+// failure, and whether the task has to run again (sge_status(5)).
 func (m *master) end(t *attempt, o *api.Outcome) cell.End {
 	e := cell.End{
 		ExitStatus: o.ExitStatus, Reason: o.Reason,

@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// tasksVariable is the variable of a job's context (qsub -ac) that names a program, which
-// is to run in each slot of a parallel job.
+// tasksVariable is the variable of a job's context (qsub -ac) that names a program to run in each slot
+// of a parallel job.
 const tasksVariable = "tasks"
 
 // tasksOf returns the program that a request names; empty for none.
@@ -31,8 +31,8 @@ type part struct {
 	key string // of the start
 }
 
-// push starts a task on all hosts on which it has got slots. The job itself begins when
-// the others have taken their part: what it finds there it may use at once.
+// push starts a task on all hosts on which it has slots. The job itself starts after the other hosts
+// have accepted their parts, so that it can start tasks there at once.
 func (m *master) push(t *attempt, start api.Start) {
 	t.missing = len(t.hosts) - 1
 	there := start
@@ -59,8 +59,8 @@ func (m *master) pushMaster(t *attempt, start api.Start) {
 	})
 }
 
-// pushTo starts a task on one host. What was answered without an error will run, and is
-// not to be started again whatever happens.
+// pushTo starts a task on one host. A task that the agent has accepted will run, and must not be
+// started again whatever happens.
 func (m *master) pushTo(t *attempt, on *agent, start api.Start, taken func()) {
 	m.tell(on, func(ctx context.Context) error {
 		_, err := on.client.Start(ctx, start)
@@ -115,7 +115,7 @@ func (t *attempt) free(on *agent, pe *qconf.ParallelEnvironment) int {
 	return n
 }
 
-// startTask starts one of them. A job that cannot have all its tasks is ended.
+// startTask starts one of these tasks. If a task cannot be started, it ends the job.
 func (m *master) startTask(t *attempt, on *agent, task api.TaskStart) {
 	m.tell(on, func(ctx context.Context) error {
 		j, err := on.client.StartTask(ctx, task)

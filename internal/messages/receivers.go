@@ -24,7 +24,7 @@ const (
 	mostReceivers = 20
 )
 
-// Event is what happened to a job.
+// Event is a change of a job that receivers can get a message about.
 type Event string
 
 // The events. An array job has only the events Started (of its first task), Failed (if a task

@@ -57,7 +57,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A mistake in the line does not permit what the line may have been meant to switch off.
+// TestUsersOfASite checks that an invalid line permits nothing, because it may have been meant to
+// switch messages off.
 func TestUsersOfASite(t *testing.T) {
 	for text, no := range map[string]bool{"": false, "users yes": false, "users no": true, "users off": true, "users": true, "users no no": true, "users off\nusers yes": true} {
 		f, err := messages.Parse([]byte(text), true)

@@ -1,5 +1,5 @@
-// Package oslite is the little of package os that the supervisor of a job needs,
-// with nothing but the system calls that it takes.
+// Package oslite contains the functions of package os that the supervisor of a job needs, implemented
+// with as few system calls as possible.
 //
 // Package os starts a poller for the first file that it opens, and makes several system calls to
 // find out whether the file can be polled; for a small file of /etc or /proc that takes most of the

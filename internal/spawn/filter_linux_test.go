@@ -41,8 +41,8 @@ func answer(t *testing.T, filter []unix.SockFilter, arch, number uint32, request
 	return 0
 }
 
-// TestAttributeFilter: the filter denies every way to change attributes, under the numbers of all
-// programs that the kernel can run, and nothing else.
+// TestAttributeFilter checks that the filter denies every way to change attributes, with the system
+// call numbers of all programs that the kernel can run, and denies nothing else.
 func TestAttributeFilter(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the numbers are those of amd64")
@@ -81,8 +81,8 @@ func TestAttributeFilter(t *testing.T) {
 	}
 }
 
-// TestDenyAttributes: the kernel takes the filter, and a child and its descendants change no
-// attributes, also not as root.
+// TestDenyAttributes checks that the kernel accepts the filter, and that a child and its descendants
+// cannot change attributes, also as root.
 func TestDenyAttributes(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Loop)
 	dir := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ended waits until the process of a descriptor (pidfd_open(2)) has ended, and returns false if it
-// has not ended within a time. Signals such as SIGCHLD do not interrupt it.
+// Ended waits until the process of a descriptor (pidfd_open(2)) has ended, and reports whether it
+// ended within the given time. Signals such as SIGCHLD do not interrupt the wait.
 func Ended(pidfd int, within time.Duration) bool {
 	for end := time.Now().Add(within); ; {
 		left := max(time.Until(end), 0)

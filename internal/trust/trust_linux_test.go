@@ -190,7 +190,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestNoDescriptorIsLeftOpen, whatever comes of a check.
+// TestNoDescriptorIsLeftOpen checks that no descriptor is left open, whatever the result of a check
+// is.
 func TestNoDescriptorIsLeftOpen(t *testing.T) {
 	dir, file := tree(t)
 	must(t, errors.Join(os.Symlink(dir+"/folder/../folder/sub/file", dir+"/link"), os.Symlink("loop", dir+"/loop")))
@@ -222,7 +223,7 @@ func TestRelativePathsAreRefused(t *testing.T) {
 	}
 }
 
-// TestOpen: what cannot be read as a text is not opened, and nothing is waited for.
+// TestOpen checks that only text files are opened, and that opening never waits.
 func TestOpen(t *testing.T) {
 	dir, file := tree(t)
 	must(t, unix.Mkfifo(dir+"/fifo", 0o600))

@@ -97,7 +97,7 @@ func TestCoresOfARequest(t *testing.T) {
 	}
 }
 
-// With processors of a queue (queue_conf(5)) a job gets only their cores.
+// TestCoresOfAQueue checks that a job gets only cores of the processors of its queue (queue_conf(5)).
 func TestCoresOfAQueue(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		host, queue string

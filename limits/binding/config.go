@@ -118,8 +118,8 @@ func ParseConfig(text string) (Config, error) {
 // binding returns the zero Binding. Mems of the result is empty. An error is a *RefusedError.
 //
 // For linear and striding entries Resolve uses the cores in lower case, which are those that execd
-// accounts. The first core of a striding entry is wrong in the original: it has the socket's number
-// also in place of the core's.
+// accounts. The first core of a striding entry is wrong in the original: it has the number of the
+// socket instead of that of the core.
 func (c Config) Resolve(t topology.Topology) (Binding, error) {
 	refuse := func(why Reason, core topology.Pair, detail string) (Binding, error) {
 		return Binding{}, &RefusedError{Request: c.String(), Reason: why, Core: core, Detail: detail}

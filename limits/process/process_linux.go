@@ -193,8 +193,8 @@ func (t Transfer) Minus(other Transfer) Transfer {
 	return Transfer{t.Bytes - min(other.Bytes, t.Bytes), t.Calls - min(other.Calls, t.Calls)}
 }
 
-// Transferred returns what a process and its reaped children have read and written. It is 0 if the
-// caller may not read it.
+// Transferred returns the I/O of a process and its reaped children: bytes and calls of reads and
+// writes together. It is 0 if the caller may not read the counters.
 func Transferred(pid int) Transfer {
 	var room [512]byte
 	b := file(pid, "/io", room[:])

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Threads that were written in lower case are found again on every machine.
+// TestMarkedThreads checks that threads that were written in lower case are found again on every
+// machine.
 func TestMarkedThreads(t *testing.T) {
 	for _, m := range machines(t) {
 		top, err := Read(m.read, m.allowed)

@@ -19,8 +19,8 @@ func mustParse(t testing.TB, year, week string) *Calendar {
 	return c
 }
 
-// The calendars of queues of a real cluster, and what they made of the queues at one
-// moment.
+// TestOriginal checks the calendars of queues of a real cluster, and the states that they gave the
+// queues at one moment.
 func TestOriginal(t *testing.T) {
 	now := time.Date(2026, time.November, 20, 22, 24, 15, 0, time.UTC) // a Friday
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestOriginal(t *testing.T) {
 	}
 }
 
-// What qconf -Acal of 8.1.9 takes.
+// TestParse checks the texts that qconf -Acal of 8.1.9 accepts.
 func TestParse(t *testing.T) {
 	for _, week := range []string{
 		"NONE", "none", "fri-mon", "22-6", "0-24:00:00", "mon", "mond", "MONDAY", "sunday-saturday", "08:00:00-9:5:5", "24-5", "24:00:00-5",
@@ -87,7 +87,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What qconf -Acal of 8.1.9 refuses.
+// TestErrors checks the texts that qconf -Acal of 8.1.9 refuses.
 func TestErrors(t *testing.T) {
 	for week, want := range map[string]string{
 		"mon-mon":          `cannot read the week entry "mon-mon": "mon-mon" is not a range, expected a single day, or different ones`,
@@ -311,7 +311,8 @@ func drawEntry(t *rapid.T, year bool) string {
 	return strings.Join(parts, "=")
 }
 
-// From a moment until the next change the state is what it was, and then it is not.
+// TestNextIsTheNext checks that the state stays the same from a moment until the next change, and
+// changes then.
 func TestNextIsTheNext(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

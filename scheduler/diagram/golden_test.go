@@ -153,7 +153,7 @@ func (c *cluster) serial(now int64, lic float64, duration int64) (where string, 
 	return where, at, ""
 }
 
-// A queue that a calendar closes takes a job that is over until then, and no other.
+// TestCalendar checks that a queue that a calendar will close accepts only jobs that finish before.
 func TestCalendar(t *testing.T) {
 	var slots Diagram
 	must(t, slots.Add(one(0, 50, 2)))               // a job that runs

@@ -68,8 +68,8 @@ func compare(t *rapid.T, d *Diagram, n *naive) {
 	}
 }
 
-// Whatever is added, tried and taken back: the diagram is what the sum of
-// each second is.
+// TestDiagramIsTheSumOfItsBookings checks that the diagram equals the sum of each second, whatever is
+// added, tried and removed.
 func TestDiagramIsTheSumOfItsBookings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var (

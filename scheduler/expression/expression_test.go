@@ -70,7 +70,7 @@ func TestOriginal(t *testing.T) {
 	t.Attr("expressions", strconv.Itoa(asked))
 }
 
-// The hosts and requests of a run of the original's scheduler.
+// TestRequests checks the hosts and requests of a run of the original's scheduler.
 func TestRequests(t *testing.T) {
 	osver := map[string]string{"n1": "rh_3.1", "n2": "rh_3.2", "n3": "sol-x64", "n4": "lx24-amd64", "n5": "lx26-amd64", "n6": "lx2[4"}
 	color := map[string]string{"n1": "Red", "n2": "blue", "n3": "GREEN", "n4": "red", "n6": "Blue"}

@@ -13,7 +13,8 @@ func groups(host string) []string {
 	return nil
 }
 
-// What qselect -q answers in a cell with the queues v1, v2 and v3 at the host n1.
+// TestQueueReferences checks the answers of qselect -q in a cell with the queues v1, v2 and v3 at the
+// host n1.
 func TestQueueReferences(t *testing.T) {
 	for text, want := range map[string]string{
 		"v1":                   "v1",

@@ -18,7 +18,7 @@ func eval(f Formula) float64 {
 	})
 }
 
-// What qconf -Msconf of 8.1.9 takes, and how it prints it.
+// TestParse checks the formulas that qconf -Msconf of 8.1.9 accepts, and how it prints them.
 func TestParse(t *testing.T) {
 	for text, c := range map[string]struct {
 		printed    string
@@ -102,7 +102,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The sum in any notation is the sum.
+// TestSum checks that the sum is the same in any notation.
 func TestSum(t *testing.T) {
 	names := []string{"np_load_avg", "slots", "num_proc"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -91,8 +91,9 @@ func TestUrgenciesOfTheRealScheduler(t *testing.T) {
 	}
 }
 
-// The moment of the scheduling run whose numbers qstat printed is not recorded: it
-// lies within the seconds before. There must be one at which all numbers agree.
+// TestDeadlinesAndWaitingTimesOfTheRealScheduler checks that there is a moment at which all numbers
+// agree. The moment of the scheduling run whose numbers qstat printed is not recorded: it lies within
+// the seconds before.
 func TestDeadlinesAndWaitingTimesOfTheRealScheduler(t *testing.T) {
 	c := readCase(t, "08-deadline-wait")
 	for _, s := range c.Steps {

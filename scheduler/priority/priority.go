@@ -108,9 +108,8 @@ func (w *Weights) Calculate(dst []Priority, jobs []Job, maxTickets float64, now 
 // smallestNormal is DBL_MIN of C.
 const smallestNormal = 0x1p-1022
 
-// One computes the priority of a job between the bounds of a run. It is for the
-// next task of an array job when the one before it has been started, with the
-// tickets of that task.
+// One computes the priority of a single job between the bounds of a run, for example of the next task
+// of an array job after the previous task was started.
 func (w *Weights) One(j *Job, b *Bounds, now int64) Priority {
 	p := w.urgency(j, now)
 	w.combine(&p, j, b)

@@ -38,7 +38,8 @@ func (s *site) grants(hosts string) []Grant {
 	return all
 }
 
-// What sge_resource_quota(5) leaves open is as the original has it: each was tried.
+// TestWhatFits checks cases that sge_resource_quota(5) does not specify; each was observed on the
+// original.
 func TestWhatFits(t *testing.T) {
 	const (
 		yes   = ""
@@ -374,7 +375,8 @@ func TestCollector(t *testing.T) {
 	left(0, true, 4)
 }
 
-// A parallel job is not in its own way, and others are in the way of all of it.
+// TestCollectorOfExclusiveJobs checks that a parallel job does not block itself, and that the usage of
+// other jobs counts against all of its parts.
 func TestCollectorOfExclusiveJobs(t *testing.T) {
 	s := newSite(t, oneSet("s", "hosts {*} to excl=TRUE"))
 	u := s.NewUsage()
@@ -444,7 +446,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// The default of slots is what a site wants it to be; a task takes one.
+// TestASlotForEachTask checks that a site can set the default of slots; a task takes one.
 func TestASlotForEachTask(t *testing.T) {
 	complexes, err := qconf.ParseComplexes("complexes", []byte("slots s INT <= YES YES 3 1000\n"))
 	if err != nil {

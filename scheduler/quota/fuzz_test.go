@@ -6,7 +6,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// Whatever rules there are: nothing panics, and what was debited can be credited.
+// FuzzRules checks for any rules that no function panics, and that everything that was debited can be
+// credited.
 func FuzzRules(f *testing.F) {
 	f.Add(oneSet("s", "users {*} hosts {@odd,!n3} to slots=$num_proc*2,lic=1,excl=TRUE"), "alice", "p1", "rr", uint8(0), uint8(1), "lic=1")
 	f.Add(oneSet("s", "projects !*,p[1 queues {!b.q} to os=l*,mem=4G,jlic=2"), "bob", "", "", uint8(1), uint8(9), "")

@@ -373,7 +373,8 @@ func TestReasonsAreThoseOfTheOriginal(t *testing.T) {
 	}
 }
 
-// Whoever runs fitted when it was started, and nobody would have fitted beside them.
+// TestEachStartFitted checks that each running job fitted when it was started, and that no pending job
+// would have fitted in addition.
 func TestEachStartFitted(t *testing.T) {
 	for _, dir := range []string{"05-rqs-expanded", "06-rqs-dynamic"} {
 		c := readCase(t, filepath.Join(cases, dir))

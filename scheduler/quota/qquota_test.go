@@ -66,7 +66,8 @@ func TestOptionsOfQquota(t *testing.T) {
 	}
 }
 
-// Rows are in the order of the options, the users first; none that matches is left out.
+// TestSeveralOptionsOfQquota checks that rows are in the order of the options, the users first, and
+// that no matching row is left out.
 func TestSeveralOptionsOfQquota(t *testing.T) {
 	s := newSite(t, oneSet("m", "users {*} queues {*} hosts {*} to slots=9"))
 	u := s.NewUsage()

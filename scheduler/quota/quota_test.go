@@ -130,7 +130,8 @@ func (s *site) matches(c Consumer, queue, host int32) string {
 	return strings.Join(all, ", ")
 }
 
-// sge_resource_quota(5), FORMAT; the places are a.q or b.q on n1, N2.site or n3.
+// TestWhomARuleIsFor checks the filters of sge_resource_quota(5), FORMAT; the places are a.q or b.q on
+// n1, N2.site or n3.
 func TestWhomARuleIsFor(t *testing.T) {
 	for what, c := range map[string]struct {
 		filter, who string
@@ -309,7 +310,7 @@ func TestCompileReports(t *testing.T) {
 	}
 }
 
-// A filter of which nothing can be read matches nothing.
+// TestABrokenFilterMatchesNothing checks that an empty or invalid filter matches nothing.
 func TestABrokenFilterMatchesNothing(t *testing.T) {
 	quotas, err := qconf.ParseResourceQuotas("rqs", []byte(oneSet("s", "hosts (n1 to slots=0")))
 	if err != nil {

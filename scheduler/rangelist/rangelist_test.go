@@ -90,7 +90,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// A list is the set of its numbers, whatever is done with it.
+// TestLaws checks that a list remains the set of its numbers in each operation.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l List

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Stretches all at once are the same as one after another.
+// TestStretches checks that adding all stretches at once equals adding one after another.
 func TestStretches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var stretches []Stretch

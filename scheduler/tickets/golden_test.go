@@ -380,8 +380,8 @@ func TestSharesThatTheRealSchedulerPrints(t *testing.T) {
 	}
 }
 
-// The stamps count from a moment that is recorded, and the first run came some
-// seconds later: that is when what had no stamp began to decay.
+// TestUsageDecaysAsInTheRealScheduler checks the decay of the usage. The stamps count from a recorded
+// moment, and the first run came some seconds later: usage without a stamp began to decay then.
 func TestUsageDecaysAsInTheRealScheduler(t *testing.T) {
 	r := load(t, "22-usage-decay")
 	s := r.Steps[0]

@@ -13,7 +13,8 @@ import (
 	"github.com/execd-project/execd/scheduler/tickets"
 )
 
-// Running tasks divide what a policy has; a pending task gets no more than all.
+// TestNoPolicyGivesMoreThanItHas checks that running tasks divide the tickets of a policy, and that a
+// pending task gets at most all of them.
 func TestNoPolicyGivesMoreThanItHas(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		in := draw(t)
@@ -49,7 +50,8 @@ func TestNoPolicyGivesMoreThanItHas(t *testing.T) {
 	})
 }
 
-// Shared override tickets of an object are divided among its running tasks.
+// TestOverrideTicketsAreShared checks that shared override tickets of an object are divided among its
+// running tasks.
 func TestOverrideTicketsAreShared(t *testing.T) {
 	check(t, func(t *rapid.T) {
 		in := draw(t)
@@ -104,8 +106,8 @@ func TestEqualInputGivesEqualOutput(t *testing.T) {
 	})
 }
 
-// The hierarchy says which of three jobs of a user gets the larger portions of a
-// policy.
+// TestHierarchyDecidesWhoIsFirst checks that the hierarchy decides which of three jobs of a user gets
+// the larger portions of a policy.
 func TestHierarchyDecidesWhoIsFirst(t *testing.T) {
 	input := func(hierarchy string) *tickets.Input {
 		in := &tickets.Input{
@@ -170,7 +172,8 @@ func TestHierarchyDecidesWhoIsFirst(t *testing.T) {
 	}
 }
 
-// Tasks wait below leaves, and are compared at each node above.
+// TestPendingTasksInTheShareTree checks that pending tasks are below leaves, and are compared at each
+// node above.
 func TestPendingTasksInTheShareTree(t *testing.T) {
 	root := tickets.Node{Name: "Root", Parent: tickets.None, Shares: 1}
 	user := func(index, parent int32, shares float64) tickets.Node {

@@ -84,8 +84,8 @@ func TestTreesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A cluster with some slots, whose users always have more jobs than that. After
-// some time all have used what the tree says.
+// TestUsageConvergesToTheTree checks a cluster whose users always have more jobs than it has slots:
+// after some time all users have used their shares of the tree.
 func TestUsageConvergesToTheTree(t *testing.T) {
 	const users, projects, slots = 5, 1, 60
 	nodes := []tickets.Node{
@@ -160,7 +160,8 @@ func TestUsageConvergesToTheTree(t *testing.T) {
 	near("default users", simulate(400, fresh(), never, withDefault, 1e6, []int32{0, 2, 4}), []float64{0.5, 0, 0.25, 0, 0.25})
 }
 
-// Usage is of users: a node that is removed and comes back finds it.
+// TestUsageSurvivesTheNode checks that usage belongs to users: a node that is removed and added again
+// has its usage.
 func TestUsageSurvivesTheNode(t *testing.T) {
 	l := &tickets.Ledger{Users: make([]tickets.UserUsage, 2)}
 	l.Book(0, tickets.None, &tickets.Amounts{tickets.CPU: 500}, &noUsage)

@@ -73,7 +73,8 @@ func TestAmountRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is added and taken away in whatever order: the amount is the exact sum.
+// TestAmountIsExact checks that the amount is the exact sum, whatever is added and subtracted in
+// whatever order.
 func TestAmountIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a Amount
@@ -158,7 +159,7 @@ func BenchmarkAmount(b *testing.B) {
 	}
 }
 
-// What is printed as a tenth is a tenth to whoever asks for it, ten times.
+// TestTenths checks that a value that is printed as a tenth is a tenth to each caller, ten times.
 func TestTenths(t *testing.T) {
 	var a Amount
 	for i := range 10 {

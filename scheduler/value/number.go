@@ -16,8 +16,8 @@ const Infinity = math.MaxFloat64
 // a number with an optional multiplier letter. So 1k is also a time (1000 seconds), and 0:1:0 also
 // a size.
 //
-// Numbers are decimal, with fraction and exponent, unless they begin with a 0 and
-// have no dot: these are octal, or hexadecimal after 0x.
+// Numbers are decimal, with fraction and exponent. A number that begins with a 0 and has no dot is
+// octal, or hexadecimal after 0x.
 func number(s string) (float64, error) {
 	switch {
 	case s == "":
@@ -83,9 +83,8 @@ func multiplier(letter string) (factor float64, ok bool) {
 	return 0, false
 }
 
-// clock reads hours:minutes:seconds. A part may be empty, have a sign, a fraction
-// and an exponent, and be above 59;
-// hours and minutes have the limit that the original gives them.
+// clock reads hours:minutes:seconds. A part may be empty, have a sign, a fraction and an exponent,
+// and be above 59. Hours and minutes are limited as in the original.
 func clock(s string) (float64, error) {
 	parts := strings.Split(s, ":")
 	if len(parts) != 3 {

@@ -20,8 +20,8 @@ func mustParse(t testing.TB, typ Type, s string) Value {
 	return v
 }
 
-// What 8.1.9 shows of values in complex_values of a host: qstat -F, qhost -F and the
-// reasons of -w v.
+// TestOriginalForms checks how 8.1.9 shows values in complex_values of a host: qstat -F, qhost -F and
+// the reasons of -w v.
 func TestOriginalForms(t *testing.T) {
 	for _, c := range []struct {
 		typ                  Type
@@ -155,7 +155,7 @@ func TestKeywords(t *testing.T) {
 	}
 }
 
-// The request stands on the left.
+// TestMatch checks that the request is the left operand of a relation.
 func TestMatch(t *testing.T) {
 	for what, c := range map[string]struct {
 		typ            Type

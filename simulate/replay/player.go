@@ -65,7 +65,7 @@ type player struct {
 	lastRun int64 // the same; 0 for none yet
 	unseen  int   // number of scheduling runs that must see the last command before a capture
 	waited  bool  // the script has waited since the last command
-	alone   bool
+	alone   bool  // each job runs alone in the cluster (script.Alone)
 	step    int64 // time that a command of a capture takes, in milliseconds
 	events  events
 	result  Result
@@ -127,7 +127,7 @@ func (p *player) patience(i int) int64 {
 	return min(max((p.table.at[i+1]-p.now)/int64(n), 0), jobTakes)
 }
 
-// inScript adds the name of the script to errors.
+// inScript adds the file name of the script to errors.
 func inScript(err error) error {
 	var all []error
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -352,8 +352,8 @@ func (p *player) capture(step string) error {
 	return p.print(step)
 }
 
-// settle waits until scheduling runs have seen the last command; one run is sufficient if time has
-// passed.
+// settle waits until enough scheduling runs have seen the last command; one run is sufficient if the
+// script has waited.
 func (p *player) settle(waited bool) {
 	for !p.off() && p.unseen > 0 && (!waited || p.unseen >= enough) {
 		p.advance(p.table.nextRun(p.now, p.lastRun))

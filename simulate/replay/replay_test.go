@@ -37,8 +37,8 @@ func files2(parts ...string) fstest.MapFS {
 	return fsys
 }
 
-// Playing a case twice prints the same bytes, and the answers are the original's. Only the error
-// for a missing file has different words.
+// TestRecordedCases checks that playing a case twice prints the same bytes, and that the answers are
+// the original's. Only the error for a missing file has different words.
 func TestRecordedCases(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(golden, "*"))
 	if err != nil || len(dirs) == 0 {
@@ -81,7 +81,8 @@ func TestRecordedCases(t *testing.T) {
 	}
 }
 
-// Run reports all errors of a script that cannot be played, and prints nothing.
+// TestRunRefuses checks that Run reports all errors of a script that cannot be played, and prints
+// nothing.
 func TestRunRefuses(t *testing.T) {
 	queue := []string{"input/queues/q", "qname q\nhostlist n1\n"}
 	for sentence, c := range map[string]struct {
@@ -227,7 +228,7 @@ func TestFilesAreAFileSystem(t *testing.T) {
 	}
 }
 
-// Every script is played or refused.
+// FuzzRun checks that every script is played or refused.
 func FuzzRun(f *testing.F) {
 	for _, text := range []string{
 		submitted, "a: qsub -b y -N n -t 1-3 -pe p 2 /bin/sleep 5\na: qsub -now y x\n# wait 9 s\nroot: qmod -d q\nroot: qdel -f 1\nroot: qalter -p 9 2\n# capture output/c\n",

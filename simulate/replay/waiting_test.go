@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The reasons why jobs are pending, if there are several, as the original reported them.
+// TestWhyJobsWait checks the reasons why jobs are pending, if there are several, as the original
+// reported them.
 func TestWhyJobsWait(t *testing.T) {
 	printed, _, err := run(t, files2(
 		"input/complexes", "", "input/sched_conf", "schedule_interval 0:0:2\n",
@@ -44,7 +45,8 @@ dave: qsub -b y -N j7 -a 203001010000 /bin/sleep 900
 	}
 }
 
-// With a schedule_interval of 0 there are no scheduling runs, and a script does not wait for any.
+// TestSwitchedOff checks that with a schedule_interval of 0 there are no scheduling runs, and a script
+// does not wait for any.
 func TestSwitchedOff(t *testing.T) {
 	for interval, want := range map[string]string{"0:0:0": " qw ", "0:0:1": " r "} {
 		printed, _, err := run(t, files2("input/queues/q", "qname q\nhostlist n1\nload_thresholds NONE\n", "input/sched_conf", "schedule_interval "+interval+"\n",

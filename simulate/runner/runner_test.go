@@ -199,7 +199,8 @@ var machine = map[string]string{
 	"sched_conf": conf + "weight_tickets_functional 1000\nweight_ticket 1\n",
 }
 
-// Equal input gives equal results, and the slots in use never exceed the available ones.
+// TestTrace checks that equal input gives equal results, and the slots in use never exceed the
+// available ones.
 func TestTrace(t *testing.T) {
 	jobs := trace(t, 500)
 	var results []*Result
@@ -236,7 +237,8 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// With a schedule_interval of 0 there are no scheduling runs, even with flush settings.
+// TestSwitchedOff checks that with a schedule_interval of 0 there are no scheduling runs, even with
+// flush settings.
 func TestSwitchedOff(t *testing.T) {
 	off := cluster(t, map[string]string{"queues/q": "qname q\nhostlist n1\n", "sched_conf": "schedule_interval 0:0:0\nflush_submit_sec 1\n"})
 	r := simulateLines(t, off, "run=100 qsub -N a -b y x\n@5 run=100 qsub -N b -now y -b y x\n", Options{})

@@ -79,8 +79,8 @@ func recorded(t testing.TB) []string {
 	return names
 }
 
-// Every line of the recorded cases is parsed and formatted unchanged. The comments for the reader
-// are listed here, so that no other line is mistaken for one.
+// TestRecordedScripts checks that every line of the recorded cases is parsed and formatted unchanged.
+// The comments for the reader are listed here, so that no other line is mistaken for one.
 func TestRecordedScripts(t *testing.T) {
 	forReaders := []string{
 		"deadline = T0+", "local time zone of the test is UTC", "reservation 2 (bob): starts immediately",

@@ -201,7 +201,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A caller may stop reading, and continue later.
+// TestReadingIsResumed checks that a caller may stop reading, and continue later.
 func TestReadingIsResumed(t *testing.T) {
 	h, all := swfgen.Generate(swfgen.Options{Jobs: 10})
 	reader := open(t, bytes.NewReader(swfgen.Text(h, all)))

@@ -6,8 +6,7 @@ import (
 	agentapi "github.com/execd-project/execd/agent/api"
 )
 
-// PathRecent is the path of the call that shows what has happened of late: it takes nothing and returns a
-// RecentAnswer.
+// PathRecent is the path of the call for the latest events: it takes nothing and returns a RecentAnswer.
 const PathRecent = Path + "Recent"
 
 // RecentAnswer holds the latest events of the cell, and the use of the host over the last day.

@@ -8,7 +8,8 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// Lists as XML arrive unharmed, and do not become twice as long on their way.
+// TestTextsOfMarkup checks that lists of XML arrive unchanged, and that the encoding does not double
+// their size.
 func TestTextsOfMarkup(t *testing.T) {
 	sent := api.Text(strings.Repeat("    <job_list state=\"pending\">a & b\u2028</job_list>\n", 100))
 	b, err := json.Marshal(struct {

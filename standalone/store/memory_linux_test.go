@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMemoryIsLetGo: what was read does not stay in the memory of the process, and is there
-// again when it is read once more.
+// TestMemoryIsLetGo checks that records that were read do not stay in the memory of the process, and
+// can be read again.
 func TestMemoryIsLetGo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	s, err := Open(path)

@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/standalone/store"
 )
 
-// TestStaleBeginnings: what a process has left that was killed while it made the file is removed
-// by the next one, and nothing else.
+// TestStaleBeginnings checks that a process removes the files, and only those, that a process left
+// that was killed while it created them.
 func TestStaleBeginnings(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "cell.db")

@@ -82,7 +82,7 @@ type Store struct {
 	closed  bool
 }
 
-// DamagedError says that the file has not the form that it was written in.
+// DamagedError says that the file is damaged.
 type DamagedError struct {
 	Path string
 	Err  error
@@ -115,7 +115,7 @@ func (e *LockedError) Error() string {
 // Open opens the file, or creates it if it does not exist; the directory must exist. It reads the
 // whole file once. It refuses a file that is damaged (*DamagedError), that another process has open
 // (*LockedError), or that a newer program has written, and does not change such a file: it never
-// starts empty in place of existing data.
+// replaces existing data by an empty store.
 func Open(path string) (*Store, error) {
 	err := create(path)
 	if err == nil {

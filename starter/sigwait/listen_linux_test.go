@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen also works if the process was started with the signals blocked.
+// TestListenUnblocks checks that Listen also works if the process was started with the signals
+// blocked.
 func TestListenUnblocks(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

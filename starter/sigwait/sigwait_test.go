@@ -158,7 +158,8 @@ func TestDescriptorWakesAWait(t *testing.T) {
 	}
 }
 
-// With signals to all threads at once none is lost, and Go's own signals still work.
+// TestStorm checks that no signal is lost if signals are sent to all threads at once, and that Go's
+// own signals still work.
 func TestStorm(t *testing.T) {
 	drain()
 	const rounds = 300

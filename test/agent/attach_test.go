@@ -99,8 +99,8 @@ func (n *node) shell(ctx context.Context) {
 	n.mustStart(ctx, s)
 }
 
-// A user works in a job while agents are restarted; another client then attaches in the user's
-// place.
+// TestAttach checks that a user works in a job while agents are restarted; another client then
+// attaches in the user's place.
 func TestAttach(t *testing.T) {
 	n := newNode(t, "")
 	n.start()
@@ -166,7 +166,8 @@ func (p *person) until(ctx context.Context, keys, want string) {
 	}
 }
 
-// The agent waits for a client that disappears without closing for the time of --hang-up.
+// TestHangUp checks that the agent waits for a client that disappears without closing for the time of
+// --hang-up.
 func TestHangUp(t *testing.T) {
 	n := newNode(t, "")
 	n.args = []string{"--hang-up", "100ms"}

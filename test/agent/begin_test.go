@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// An agent that cannot start reports this with its exit status, at any stage of the start. Errors
-// about files name the file.
+// TestCannotBegin checks that an agent that cannot start reports this with its exit status, at any
+// stage of the start. Errors about files name the file.
 func TestCannotBegin(t *testing.T) {
 	n := newNode(t, "")
 	n.write("check", "#!/bin/sh\nexit 1\n")
@@ -16,7 +16,7 @@ func TestCannotBegin(t *testing.T) {
 		"--metrics 192.0.2.1:1": "192.0.2.1:1", // TEST-NET-1, of RFC 5737, is no address of this host
 		"--health-check check --health-user there-is-no-such-user": filepath.Join(n.dir, "check") + ` as user "there-is-no-such-user"`,
 	} {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(n.bin, "execd"), append([]string{ //nolint:gosec // as the test has them
+		cmd := exec.CommandContext(t.Context(), filepath.Join(n.bin, "execd"), append([]string{ //nolint:gosec // the test chooses them
 			"agent", "--host", host, "--spool", "spool", "--socket", "agent.sock", "--conf", "conf",
 		}, strings.Fields(args)...)...)
 		cmd.Dir = n.dir

@@ -342,7 +342,8 @@ func TestNoDescriptorsLeft(t *testing.T) {
 	})
 }
 
-// Only the job for which no process could be created is lost, and runs elsewhere.
+// TestNoProcessesLeft checks that only the job for which no process could be created is lost, and runs
+// elsewhere.
 func TestNoProcessesLeft(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Pids)
 	dir, err := os.MkdirTemp(testenv.PidsHierarchy, "execd-test-") //nolint:usetesting // it is not a directory of files

@@ -9,7 +9,8 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// A shell survives a restart of the agent: a client that attaches again finds its variables.
+// TestTerminalOutlivesAgent checks that a shell survives a restart of the agent: a client that
+// attaches again finds its variables.
 func TestTerminalOutlivesAgent(t *testing.T) {
 	n := newNode(t, "")
 	n.start()

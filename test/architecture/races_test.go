@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestRaceless: the packages that make race leaves out start no goroutines, and so do their tests.
+// TestRaceless checks that the packages that make race leaves out start no goroutines, and so do their
+// tests.
 func TestRaceless(t *testing.T) {
 	root := moduleRoot(t)
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))

@@ -8,9 +8,9 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// The owner of a job can make a procedure fail that runs as the owner. Such a failure does not
-// disable a queue if the procedure succeeds for other owners. A procedure that fails for several
-// owners does disable it.
+// TestOwnersFailuresStopNoQueue checks that a procedure that fails because the owner of the job makes
+// it fail does not disable a queue if it succeeds for other owners, and that a procedure that fails
+// for several owners does disable the queue.
 func TestOwnersFailuresStopNoQueue(t *testing.T) {
 	// The owner kills the process for which the procedure waits.
 	const procedure = `#!/bin/sh

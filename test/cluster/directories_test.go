@@ -9,9 +9,9 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// TestDirectoriesOfJobs: jobs of a real sge_qmaster get their own /tmp, which their tasks share, and a
-// TMPDIR of the size that they have requested, and nothing of both remains if the agent is killed while
-// they run.
+// TestDirectoriesOfJobs checks that jobs of a real sge_qmaster get their own /tmp, which their tasks
+// share, and a TMPDIR of the size that they have requested, and that neither leaves files if the agent
+// is killed while they run.
 func TestDirectoriesOfJobs(t *testing.T) {
 	testenv.Require(t, testenv.Loop)
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01", "execd_params": "SCRATCH_LIMIT=image", "mailer": gridengine.BinDir + "/mailer"}})

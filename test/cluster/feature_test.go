@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// Checkpointing, advance reservations, and changes of jobs and queues.
+// TestFeatures checks checkpointing, advance reservations, and changes of jobs and queues.
 func TestFeatures(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
 	for name, text := range map[string]string{
@@ -148,8 +148,8 @@ func changes(c *cell) {
 	})
 }
 
-// If a host is unreachable for too long, its rerunnable jobs run elsewhere. When the host returns,
-// it kills the previous runs.
+// TestSoakRescheduleUnknown checks that if a host is unreachable for too long, its rerunnable jobs run
+// elsewhere. When the host returns, it kills the previous runs.
 func TestSoakRescheduleUnknown(t *testing.T) {
 	testenv.Soak(t)
 	c := start(t, gridengine.Config{Nodes: []string{"node1", "node2"}, Conf: map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// The host reports its load values, and a job runs.
+// TestHost checks that the host reports its load values, and a job runs.
 func TestHost(t *testing.T) {
 	c := start(t, gridengine.Config{})
 	c.queue("all.q", nil)

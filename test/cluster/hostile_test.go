@@ -149,8 +149,8 @@ func (c *cell) codec() *message.Codec {
 	return &message.Codec{Protocol: p, Identity: message.Identity{User: "root", Group: "root"}}
 }
 
-// A peer that is not sge_qmaster can neither give orders to the agent, nor keep it from its work,
-// nor make it use much memory.
+// TestHostilePeers checks that a peer that is not sge_qmaster can neither give orders to the agent,
+// nor keep it from its work, nor make it use much memory.
 func TestHostilePeers(t *testing.T) {
 	c := start(t, gridengine.Config{Nodes: []string{"node1"}, Conf: map[string]string{"load_report_time": "00:00:01"}})
 	c.queue("all.q", map[string]string{"slots": "20"})

@@ -19,7 +19,7 @@ import (
 // cpuSeconds matches a running job in qstat -j that has used at least a second of processor time.
 var cpuSeconds = regexp.MustCompile(`usage.*cpu=00:(0[1-9]|[1-5][0-9]|00:(0[1-9]|[1-5][0-9]))`)
 
-// Jobs of real clients, of every kind, in one cell.
+// TestJobs checks jobs of real clients, of every kind, in one cell.
 func TestJobs(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01", "mailer": gridengine.BinDir + "/mailer"}})
 	for path, text := range map[string]string{

@@ -13,7 +13,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// Settings and options that Open Cluster Scheduler has introduced, or that its users rely on.
+// TestOpenClusterSchedulerSettings checks settings and options that Open Cluster Scheduler has
+// introduced, or that its users rely on.
 func TestOpenClusterSchedulerSettings(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.OCS)
 	c := start(t, gridengine.Config{Conf: map[string]string{

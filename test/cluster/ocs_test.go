@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// Features that only Open Cluster Scheduler has: granted resources, bindings that its scheduler
-// chooses, and parallel environments whose tasks another program starts.
+// TestOpenClusterScheduler checks features that only Open Cluster Scheduler has: granted resources,
+// bindings that its scheduler chooses, and parallel environments whose tasks another program starts.
 func TestOpenClusterScheduler(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.OCS)
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}, Nodes: []string{"node1"}})

@@ -9,9 +9,9 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// A host with a file of permitted procedures runs no other program of its cell as another user, and
-// refuses the job before any part of it has run. Without such a file it runs all programs, as
-// sge_execd does.
+// TestProcedures checks that a host with a file of permitted procedures runs no other program of its
+// cell as another user, and refuses the job before any part of it has run. Without such a file it runs
+// all programs, as sge_execd does.
 func TestProcedures(t *testing.T) {
 	const (
 		procedures = "/home/cell/procedures"

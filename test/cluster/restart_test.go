@@ -26,7 +26,8 @@ func (c *cell) release(job int) {
 	}
 }
 
-// A daemon that is killed and restarted finds its previous state: no job is lost or runs twice.
+// TestRestarts checks that a daemon that is killed and restarted finds its previous state: no job is
+// lost or runs twice.
 func TestRestarts(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
 	c.queue("all.q", map[string]string{"slots": "20"})
@@ -147,7 +148,7 @@ func (c *cell) agentLives() bool {
 	return err == nil
 }
 
-// Changes by the administrator while the agent runs.
+// TestConfiguration checks changes by the administrator while the agent runs.
 func TestConfiguration(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
 	c.queue("all.q", nil)
@@ -281,7 +282,7 @@ func migrate(c *cell) {
 	}
 }
 
-// A request in the format of another release does not harm sge_qmaster.
+// TestOtherReleases checks that a request in the format of another release does not harm sge_qmaster.
 func TestOtherReleases(t *testing.T) {
 	if os.Getenv(testenv.OCSEnv) != "" {
 		t.Skip("it checks what a sge_qmaster of 8.1.9 does with requests of other releases")
@@ -308,7 +309,8 @@ func TestOtherReleases(t *testing.T) {
 	c.anotherAgent()
 }
 
-// The error for a host that is not accepted names the necessary steps.
+// TestRefusedRegistration checks that the error for a host that is not accepted names the necessary
+// steps.
 func TestRefusedRegistration(t *testing.T) {
 	c := start(t, gridengine.Config{Nodes: []string{"node1"}})
 	c.queue("all.q", nil)

@@ -53,8 +53,8 @@ func (c *cell) once(job, tasks int, within time.Duration) {
 	}
 }
 
-// An array of 2000 tasks, while the agent and sge_qmaster are killed repeatedly: no task is lost,
-// repeated or wrong.
+// TestSoakArray checks an array of 2000 tasks, while the agent and sge_qmaster are killed repeatedly:
+// no task is lost, repeated or wrong.
 func TestSoakArray(t *testing.T) {
 	testenv.Soak(t)
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01", "max_aj_tasks": "5000"}})
@@ -88,8 +88,8 @@ func TestSoakArray(t *testing.T) {
 	c.nothingLeft()
 }
 
-// A host that is unreachable for some time: its jobs continue, and it reports finished jobs when it
-// is reachable again.
+// TestSoakNetworkCut checks a host that is unreachable for some time: its jobs continue, and it
+// reports finished jobs when it is reachable again.
 func TestSoakNetworkCut(t *testing.T) {
 	testenv.Soak(t)
 	c := start(t, gridengine.Config{Nodes: []string{"node1"}, Conf: map[string]string{"load_report_time": "00:00:02", "max_unheard": "00:00:10"}})
@@ -117,8 +117,9 @@ func TestSoakNetworkCut(t *testing.T) {
 	c.want(c.ended(stays, 0, 1)[0], map[string]string{"exit_status": "7", "failed": "0"})
 }
 
-// The host of sge_qmaster fails, and sge_shadowd starts it on another host. The agents connect to
-// it by themselves, report jobs that finished meanwhile, and running jobs continue.
+// TestSoakShadowMaster checks that agents connect by themselves to an sge_qmaster that sge_shadowd
+// started on another host after the first one failed, that they report jobs that finished meanwhile,
+// and that running jobs continue.
 func TestSoakShadowMaster(t *testing.T) {
 	testenv.Soak(t)
 	c := start(t, gridengine.Config{Nodes: []string{"node1", "node2"}, Conf: map[string]string{"load_report_time": "00:00:01"}})

@@ -11,8 +11,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// The agent takes over a host while jobs of the original daemon run there: it reports exactly the
-// jobs that it does not know.
+// TestJobsOfAnotherDaemon checks that the agent takes over a host while jobs of the original daemon
+// run there: it reports exactly the jobs that it does not know.
 func TestJobsOfAnotherDaemon(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	c := &cell{gridengine.Start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:02"}}), t}
@@ -75,8 +75,8 @@ func TestJobsOfAnotherDaemon(t *testing.T) {
 	}
 }
 
-// The agent uses a new local configuration soon, although sge_qmaster does not announce it, and
-// stops using it after its removal.
+// TestLocalConfiguration checks that the agent uses a new local configuration soon, although
+// sge_qmaster does not announce it, and stops using it after its removal.
 func TestLocalConfiguration(t *testing.T) {
 	t.Parallel()
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:05"}})

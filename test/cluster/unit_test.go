@@ -110,7 +110,8 @@ func installGridEngine(t *testing.T) {
 	}
 }
 
-// The service of the package is an execution daemon, and jobs survive its restarts.
+// TestUnit checks that the service of the package is an execution daemon, and jobs survive its
+// restarts.
 func TestUnit(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Guest, testenv.Systemd, testenv.GridEngine)
 	installGridEngine(t)

@@ -245,7 +245,7 @@ var typed = []struct{ user, line, differs string }{
 	{"root", "qstat -u *", ""},
 }
 
-// The answers to all command lines are the original's.
+// TestSameAnswers checks that the answers to all command lines are the original's.
 func TestSameAnswers(t *testing.T) {
 	original := gridengine.Start(t, gridengine.Config{Host: host})
 	if err := original.AddPE("smp", nil); err != nil {

@@ -56,7 +56,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// The program finds every fuzz test that a search through the source files finds.
+// TestTargetsOfThisModule checks that the program finds every fuzz test that a search through the
+// source files finds.
 func TestTargetsOfThisModule(t *testing.T) {
 	root := "../.."
 	found, err := targets(root, regexp.MustCompile(""))
@@ -77,7 +78,7 @@ func TestTargetsOfThisModule(t *testing.T) {
 	}
 }
 
-// Consecutive turns run each target once before they run any of them again.
+// TestChoose checks that consecutive turns run each target once before they run any of them again.
 func TestChoose(t *testing.T) {
 	var all []target
 	for name := range strings.SplitSeq("abcdefghijklm", "") {

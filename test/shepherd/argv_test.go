@@ -318,7 +318,7 @@ func TestBytesArriveUnharmed(t *testing.T) {
 	}
 }
 
-// TestPriority: the nice value of a job is that of its queue, also 0, whatever that of the
+// TestPriority checks that the nice value of a job is that of its queue, also 0, whatever that of the
 // daemon is.
 func TestPriority(t *testing.T) {
 	testenv.Require(t, testenv.Root)

@@ -364,7 +364,8 @@ func TestWallClock(t *testing.T) {
 	}
 }
 
-// TestWarningThatEndsTheJob: the signal of s_rt, where nothing handles it, was the limit.
+// TestWarningThatEndsTheJob checks that the signal of s_rt is reported as the limit if no handler
+// catches it.
 func TestWarningThatEndsTheJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		soft   uint64

@@ -235,8 +235,9 @@ func TestWithoutAddGroupKill(t *testing.T) {
 	})
 }
 
-// TestUnwantedProcedures: what prepares a job that is to end is ended if it does not end soon, where
-// it runs as the owner of the job. Nothing has failed then, and what comes behind it runs.
+// TestUnwantedProcedures checks that a procedure that prepares a job is ended if the job is to end,
+// the procedure runs as the owner of the job, and it does not end soon. This is not a failure, and the
+// procedures after it run.
 func TestUnwantedProcedures(t *testing.T) {
 	for name, c := range map[string]struct {
 		step, text string
@@ -275,8 +276,8 @@ func TestUnwantedProcedures(t *testing.T) {
 	}
 }
 
-// TestProceduresOfOthersAreFinished: what a procedure of another user has begun may need its end, so
-// that a request to end the job does not end it.
+// TestProceduresOfOthersAreFinished checks that a request to end the job does not end a procedure of
+// another user, because the work of the procedure may need completion.
 func TestProceduresOfOthersAreFinished(t *testing.T) {
 	needRoot(t)
 	j := newJob(t, asRoot, "exit 0")

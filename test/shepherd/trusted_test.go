@@ -227,8 +227,8 @@ func (j *testJob) trust(m mode, sge string) map[string]string {
 	return want
 }
 
-// TestTaskOfAnArrayUnderAnExecd: the range of an array is not in the config file. What the
-// environment says of it counts if it fits the number of the task.
+// TestTaskOfAnArrayUnderAnExecd checks that the range of an array, which is not in the config file, is
+// taken from the environment if it fits the number of the task.
 func TestTaskOfAnArrayUnderAnExecd(t *testing.T) {
 	needRoot(t)
 	for text, ok := range map[string]bool{
@@ -255,8 +255,8 @@ func TestTaskOfAnArrayUnderAnExecd(t *testing.T) {
 	}
 }
 
-// TestOriginalShepherdIsNotTheUsers: a job of qrsh under a real execd is handed over to the
-// original shepherd, and SGE_BINARY_PATH of the job does not say where that is.
+// TestOriginalShepherdIsNotTheUsers checks that a job of qrsh under a real execd is handed over to the
+// original shepherd, and that SGE_BINARY_PATH of the job does not choose that program.
 func TestOriginalShepherdIsNotTheUsers(t *testing.T) {
 	needRoot(t)
 	j := newJob(t, asAdmin, "")

@@ -190,7 +190,7 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 	}
 }
 
-// TestWarnings: SIGXCPU comes once per crossing, once to each process.
+// TestWarnings checks that each process gets SIGXCPU once per crossing.
 func TestWarnings(t *testing.T) {
 	for by, m := range allMeans {
 		t.Run("s_cpu "+by, func(t *testing.T) {
@@ -469,8 +469,8 @@ func TestLimitThroughTerminateMethod(t *testing.T) {
 	}
 }
 
-// TestNobodyWaits: the CPU time of a process for which nobody waits is not lost
-// with it, as far as it was seen.
+// TestNobodyWaits checks that the CPU time of a process for which no process waits is not lost with
+// it, as far as it was measured.
 func TestNobodyWaits(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, best(), `exec python3 -c '
@@ -493,7 +493,7 @@ while True:
 // a job that lives.
 const ownReads = 4096.0 / (1 << 30)
 
-// TestOnlineUsage: what a job has used can be read while it runs.
+// TestOnlineUsage checks that the usage of a job can be read while it runs.
 func TestOnlineUsage(t *testing.T) {
 	for by, m := range allMeans {
 		t.Run(by, func(t *testing.T) {

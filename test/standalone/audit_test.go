@@ -44,8 +44,8 @@ func count(list []audit.Record, command string, outcome audit.Outcome) (n int) {
 	return n
 }
 
-// TestAudit: the log of a daemon of root, as an administrator finds it: of users, of files that
-// are edited, of root's orders. No user can read it, or write into it.
+// TestAudit checks the log of a daemon of root as an administrator finds it: commands of users, edited
+// files and orders of root. No user can read it, or write into it.
 func TestAudit(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	m := newMachine(t, 1)
@@ -122,8 +122,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditOfKilledDaemon: a daemon that is killed between the commit of a change and its record,
-// or before, leaves no change without a record, and none with two.
+// TestAuditOfKilledDaemon checks that a daemon that is killed between the commit of a change and its
+// record, or before the commit, leaves no change without a record, and none with two.
 func TestAuditOfKilledDaemon(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	m := newMachine(t, 1)

@@ -29,8 +29,8 @@ func newcomer(t *testing.T) (*machine, *user.User) {
 	return m, u
 }
 
-// TestShellOfAScript: the built-in queue runs a script with the shell of -S, else by its #! line,
-// else with /bin/sh, and so does execd run.
+// TestShellOfAScript checks that the built-in queue runs a script with the shell of -S, else by its #!
+// line, else with /bin/sh, and so does execd run.
 func TestShellOfAScript(t *testing.T) {
 	testenv.Require(t, testenv.Python)
 	m, u := newcomer(t)
@@ -100,8 +100,8 @@ func TestShellOfAScript(t *testing.T) {
 	}
 }
 
-// TestShellOfAScriptElsewhere: what the built-in queue has does not reach queues of a site, nor
-// get lost when the built-in configuration becomes files.
+// TestShellOfAScriptElsewhere checks that the setting of the built-in queue does not affect queues of
+// a site, and is kept when the built-in configuration becomes files.
 func TestShellOfAScriptElsewhere(t *testing.T) {
 	m := newMachine(t, 2)
 	out := m.open("out")
@@ -144,8 +144,8 @@ func TestShellOfAScriptElsewhere(t *testing.T) {
 	}
 }
 
-// TestComesBack: a job that always exits with 99 does not run as fast as it can. How long it
-// waits is said, and outlives a restart of the daemon.
+// TestComesBack checks that a job that always exits with 99 runs at growing intervals. The daemon says
+// how long the job waits, also after a restart.
 func TestComesBack(t *testing.T) {
 	m := newMachine(t, 2)
 	m.write("conf/sched_conf", "schedule_interval 0:0:2\n")
@@ -183,8 +183,8 @@ func (m *machine) at(u *user.User, name string, args ...string) *terminal.Sessio
 	return terminal.Start(m, cmd, 30, 200)
 }
 
-// TestSyncOnATerminal: who waits at a terminal is told for what, and who waits elsewhere sees
-// what the original prints.
+// TestSyncOnATerminal checks that on a terminal qsub -sync y says what it waits for, and that
+// elsewhere it prints the original's output.
 func TestSyncOnATerminal(t *testing.T) {
 	m := newMachine(t, 1)
 	m.start()
@@ -221,7 +221,8 @@ func TestSyncOnATerminal(t *testing.T) {
 	}
 }
 
-// TestUnsuitableOnATerminal: a job that no host can ever run is warned of on a terminal alone.
+// TestUnsuitableOnATerminal checks that a job that can never run on any host is warned of on a
+// terminal alone.
 func TestUnsuitableOnATerminal(t *testing.T) {
 	m := newMachine(t, 2)
 	m.start()
@@ -244,7 +245,8 @@ func TestUnsuitableOnATerminal(t *testing.T) {
 	}
 }
 
-// TestForbiddenSocket: who may not use a daemon is told at once whose it is.
+// TestForbiddenSocket checks that the error for a user who may not use a daemon names the owner of the
+// daemon.
 func TestForbiddenSocket(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	m := newMachine(t, 1)
@@ -281,8 +283,8 @@ func TestForbiddenSocket(t *testing.T) {
 	m.start()
 }
 
-// TestOddScriptsOnATerminal: what editors of Windows leave in a script, and memory without a unit,
-// are warned of on a terminal alone.
+// TestOddScriptsOnATerminal checks that commands warn of line endings of Windows in a script, and of
+// memory without a unit, on a terminal alone.
 func TestOddScriptsOnATerminal(t *testing.T) {
 	m := newMachine(t, 2)
 	m.write("crlf.sh", "echo a\r\necho b\r\n")
@@ -309,8 +311,8 @@ func TestOddScriptsOnATerminal(t *testing.T) {
 	}
 }
 
-// TestOddScriptsFail: if a script that shells do not understand does not exit with 0, the end of the job
-// names the cause wherever it is shown.
+// TestOddScriptsFail checks that if a script that shells do not understand does not exit with 0, the
+// end of the job names the cause wherever it is shown.
 func TestOddScriptsFail(t *testing.T) {
 	m := newMachine(t, 2)
 	m.write("crlf.sh", "echo a\r\nif true\r\nthen echo b\r\nfi\r\n")
@@ -345,7 +347,8 @@ func TestOddScriptsFail(t *testing.T) {
 	}
 }
 
-// TestOutputFilesOnATerminal: on a terminal, qstat -j names the files to which a job writes.
+// TestOutputFilesOnATerminal checks that on a terminal, qstat -j names the files to which a job
+// writes.
 func TestOutputFilesOnATerminal(t *testing.T) {
 	m := newMachine(t, 2)
 	m.start()

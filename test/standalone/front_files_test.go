@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestFrontReadsNoFiles: with two processes the user of the front can read neither the scripts and environments of
-// jobs in the launcher's directories nor their output, and the front has no such file open.
+// TestFrontReadsNoFiles checks that with two processes the user of the front can read neither the scripts and
+// environments of jobs in the launcher's directories nor their output, and the front has no such file open.
 func TestFrontReadsNoFiles(t *testing.T) {
 	t.Parallel()
 	m := newFront(t, 1)

@@ -120,7 +120,7 @@ func killedMachine(t *testing.T, m *machine, seed uint64, kill func(*rand.Rand))
 	}
 }
 
-// TestRunAgain: jobs that are to be run again are, however soon.
+// TestRunAgain checks that jobs that are to run again do so, however soon they end.
 func TestRunAgain(t *testing.T) {
 	m := newMachine(t, 2)
 	m.write("conf/sched_conf", "schedule_interval 0:0:1\n")
@@ -143,7 +143,7 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestWhatUsersMayTry: nobody can end the daemon, or have others wait.
+// TestWhatUsersMayTry checks that no user can end the daemon, or make other users wait.
 func TestWhatUsersMayTry(t *testing.T) {
 	m := newMachine(t, 1)
 	m.start()
@@ -173,8 +173,8 @@ func TestWhatUsersMayTry(t *testing.T) {
 	}
 }
 
-// TestWaitOverRestart: who waits for a job goes on waiting while the daemon is killed, and
-// while it is ended.
+// TestWaitOverRestart checks that a command that waits for a job goes on waiting while the daemon is
+// killed, and while it is stopped.
 func TestWaitOverRestart(t *testing.T) {
 	m := newMachine(t, 2)
 	out := m.open("out")

@@ -9,15 +9,15 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestPrivateTmpOfAJob: with the built-in configuration of a daemon of root a job gets its own /tmp on
-// request.
+// TestPrivateTmpOfAJob checks that with the built-in configuration of a daemon of root a job gets its
+// own /tmp on request.
 func TestPrivateTmpOfAJob(t *testing.T) {
 	t.Parallel()
 	testenv.Require(t, testenv.Root)
 	privateTmpOfAJob(t, newMachine(t, 2))
 }
 
-// TestFrontPrivateTmp: the same with two processes.
+// TestFrontPrivateTmp checks that a job gets its own /tmp with two processes.
 func TestFrontPrivateTmp(t *testing.T) {
 	t.Parallel()
 	m := newFront(t, 2)
@@ -48,7 +48,8 @@ func privateTmpOfAJob(t *testing.T, m *machine) {
 	})
 }
 
-// TestPrivateTmpIsRefused: daemons that cannot give jobs their own /tmp offer none, and say so.
+// TestPrivateTmpIsRefused checks that daemons that cannot give jobs their own /tmp offer none, and say
+// so.
 func TestPrivateTmpIsRefused(t *testing.T) {
 	t.Parallel()
 	m, u := newcomer(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestScratch: the built-in configuration has scratch space, which a job books once for all its
-// slots, and takes the requests of workflow engines for containers.
+// TestScratch checks that the built-in configuration has scratch space, which a job books once for all
+// its slots, and accepts the requests of workflow engines for containers.
 func TestScratch(t *testing.T) {
 	t.Parallel()
 	m, u := newcomer(t)
@@ -35,8 +35,8 @@ func TestScratch(t *testing.T) {
 	m.as(u, "qdel", id, large)
 }
 
-// TestFullScratch: the outcome of a job that has filled its TMPDIR names the cause, with the size that it
-// has requested.
+// TestFullScratch checks that the outcome of a job that has filled its TMPDIR names the cause, with
+// the size that it has requested.
 func TestFullScratch(t *testing.T) {
 	t.Parallel()
 	testenv.Require(t, testenv.Root, testenv.Loop)

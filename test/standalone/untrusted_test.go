@@ -53,8 +53,8 @@ func (c takeover) names(m *machine, text string) bool {
 		strings.Contains(text, m.dir+c.at+`\"`) && strings.Contains(text, c.says)
 }
 
-// TestUntrustedConfiguration: nothing of root's reads a configuration that another user can
-// change, and config check and doctor say so.
+// TestUntrustedConfiguration checks that no process of root reads a configuration that another user
+// can change, and that config check and doctor say so.
 func TestUntrustedConfiguration(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	for name, c := range takeovers {
@@ -91,8 +91,8 @@ func TestUntrustedConfiguration(t *testing.T) {
 	}
 }
 
-// TestUntrustedPrograms: who looks at a configuration learns of programs that jobs will be refused
-// for, because others than root can change them.
+// TestUntrustedPrograms checks that config check and doctor name programs for which jobs will be
+// refused, because users other than root can change them.
 func TestUntrustedPrograms(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	m, u := newMachine(t, 1), someUsers(t, 1)[0]
@@ -126,8 +126,8 @@ func TestUntrustedPrograms(t *testing.T) {
 	}
 }
 
-// TestUntrustedReload: a daemon of root keeps its configuration if another user can change the one
-// that it is to read, and says who.
+// TestUntrustedReload checks that a daemon of root keeps its configuration if another user can change
+// the new one, and names that user.
 func TestUntrustedReload(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	for name, c := range takeovers {
@@ -162,8 +162,7 @@ func TestUntrustedReload(t *testing.T) {
 	}
 }
 
-// TestOwnConfiguration: the daemon of a user reads that user's files, and root's, and nobody
-// else's.
+// TestOwnConfiguration checks that the daemon of a user reads only files of that user and of root.
 func TestOwnConfiguration(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	users := someUsers(t, 2)

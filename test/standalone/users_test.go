@@ -77,7 +77,7 @@ func TestTenUsers(t *testing.T) {
 	m.until("all jobs have left", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
 
-// TestOrdinaryUser: a daemon without root is that of its user alone, who is its manager.
+// TestOrdinaryUser checks that only its user, who is its manager, can use a daemon without root.
 func TestOrdinaryUser(t *testing.T) {
 	m := newMachine(t, 2)
 	u := someUsers(t, 1)[0]
@@ -100,7 +100,7 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 }
 
-// TestInteractiveNeverRan: who asks for a session and gets none is told why.
+// TestInteractiveNeverRan checks that a user whose session never started learns the reason.
 func TestInteractiveNeverRan(t *testing.T) {
 	m := newMachine(t, 1)
 	m.start()
@@ -113,7 +113,7 @@ func TestInteractiveNeverRan(t *testing.T) {
 	}
 }
 
-// TestInteractiveWaits: without a free slot qrsh is refused at once.
+// TestInteractiveWaits checks that without a free slot qrsh is refused at once.
 func TestInteractiveWaits(t *testing.T) {
 	m := newMachine(t, 1)
 	m.start()

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryPackageThatNeedsAGuestHasOne: a test that skips everywhere tests nothing.
+// TestEveryPackageThatNeedsAGuestHasOne checks that each package that needs a guest has a step: a test
+// that skips everywhere tests nothing.
 func TestEveryPackageThatNeedsAGuestHasOne(t *testing.T) {
 	var pkgs []string // of the table
 	for name, m := range machines {
@@ -44,8 +45,8 @@ func TestEveryPackageThatNeedsAGuestHasOne(t *testing.T) {
 	}
 }
 
-// TestPatternsSayWhatTheyMean: a pattern that go test cannot read would only be seen
-// after the boot.
+// TestPatternsSayWhatTheyMean checks that go test can read the patterns: it would report an invalid
+// one only after the boot.
 func TestPatternsSayWhatTheyMean(t *testing.T) {
 	for name, m := range machines {
 		for _, s := range m.steps {

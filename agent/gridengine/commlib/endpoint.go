@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Endpoint is one end of a connection: a component on a host. Between two endpoints
-// there is one connection at most, which either opens.
+// Endpoint is one end of a connection: a component on a host. Between two endpoints there is at most
+// one connection, which either side can open.
 type Endpoint struct {
 	Host      string
 	Component string // "qmaster", "execd"
 	ID        int    // 1 for a daemon; 0 asks the other side for a free one
 }
 
-// The components that an execution daemon has to do with.
+// The components that an execution daemon is connected with, and its own.
 const (
 	Qmaster     = "qmaster"
 	Execd       = "execd"
@@ -24,7 +24,7 @@ const (
 	Qping       = "qping"
 )
 
-// String returns the endpoint as messages of Grid Engine have it: host/component/id.
+// String returns the endpoint in the form of Grid Engine's messages: host/component/id.
 func (e Endpoint) String() string { return e.Host + "/" + e.Component + "/" + strconv.Itoa(e.ID) }
 
 // check refuses names that the texts of this protocol cannot represent.

@@ -16,11 +16,11 @@ import (
 //	}
 //
 // An ulong is a uint32, a bool a bool, a double a float64, a string or host a string, a
-// list a slice of such structs and an object a pointer to one. Micros is an ulong or an
-// ulong64, and a slice may also be an object, which is its first element: whichever the format
-// has. A tag "usage,usagelist" also has the name that a list gets. Attributes without a field
-// are zero when they are sent, and skipped when they are received; so are fields whose
-// attribute the format does not have.
+// list a slice of such structs and an object a pointer to one. Depending on the format, Micros
+// is an ulong or an ulong64, and a slice is a list or an object, its first element. A tag
+// "usage,usagelist" also contains the name of the list. Attributes without a field are zero when
+// they are sent, and skipped when they are received. Fields whose attribute the format does not
+// have are skipped when they are sent, and zero when they are received.
 
 // kind holds the tags of a struct.
 type kind struct {

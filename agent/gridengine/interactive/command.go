@@ -9,8 +9,8 @@ import (
 // Word is the command of execd that runs as an interactive job. It is not for people.
 const Word = "interactive-job"
 
-// Command returns the command line by which an interactive job is run: execd is the path of
-// our executable.
+// Command returns the command line that runs an interactive job. execd is the path of that
+// executable.
 func Command(execd, host, shell string, pty, login bool) []string {
 	mode := "pipe"
 	switch {

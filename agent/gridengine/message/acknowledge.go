@@ -5,13 +5,13 @@ type AckType uint32
 
 // The types of acknowledgements.
 const (
-	AckJobExit         AckType = 0 // the end of a job has arrived: all of it may go
+	AckJobExit         AckType = 0 // the end of a job has arrived: the daemon may remove its files
 	AckSignalJob       AckType = 1 // qmaster does not know this job: end it
 	AckSigJob          AckType = 3 // a JobSignal has arrived; the only one of the daemon, and
 	AckSigQueue        AckType = 4 // this one
 	AckLoadReport      AckType = 5 // ID is the sequence number
 	AckSignalSlave     AckType = 6 // the job has ended on its master's host: end the tasks here
-	AckJobReportResend AckType = 7 // say again how the job has ended
+	AckJobReportResend AckType = 7 // report the end of the job again
 )
 
 // Acknowledgement is one element of a message with TagAcknowledge.

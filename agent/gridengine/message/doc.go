@@ -1,8 +1,7 @@
-// Package message has the messages between an execution daemon and an sge_qmaster: a Go
-// type for each, and a Codec, which makes the payload of a message of package commlib of
-// them and reads it, in the form of one series of releases, its Protocol. Some messages are
-// only sent by one side; both directions are there for all, so that tests can be the other
-// side.
+// Package message contains the messages between an execution daemon and an sge_qmaster: a Go type for
+// each message, and a Codec that converts them to and from the payloads of package commlib. The form of
+// the payloads depends on the series of releases: its Protocol. Only one side sends some of the
+// messages. The Codec encodes and decodes all of them, so that tests can play the other side.
 //
 // Other projects should not import this package: it may change at any time.
 //

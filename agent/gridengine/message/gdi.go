@@ -36,7 +36,7 @@ type Answer struct {
 	_       struct{} `cull:"AN"`
 	Status  uint32   `cull:"status"` // StatusOK or an error
 	Text    string   `cull:"text"`
-	Quality uint32   `cull:"quality"` // of no meaning: it is 1 for some errors and some successes
+	Quality uint32   `cull:"quality"` // meaningless: 1 for some errors and some successes
 }
 
 // StatusOK is the status of an Answer to a Request that was carried out.
@@ -48,7 +48,7 @@ type Condition struct {
 	Operator  uint32
 	Position  uint32
 	Attribute cull.Attribute
-	Value     any          // as package cull has it
+	Value     any          // a type of package cull
 	Parts     []*Condition // of and, or: two; of not and of a comparison with a list: one
 }
 
@@ -114,9 +114,8 @@ type execHost struct {
 	FeatureSet uint32   `cull:"featureset_id"`
 }
 
-// RegistrationRequest makes the daemon of the connection known to qmaster. Again says
-// that it was before, in the life of the same process: then the states of the queues
-// stay as they are.
+// RegistrationRequest registers the daemon of the connection with qmaster. Again says that the same
+// process was registered before: the states of the queues then do not change.
 func (c *Codec) RegistrationRequest(packet uint32, again bool) *Request {
 	r := &Request{
 		Command: commandAdd, Target: targetExecHosts, Task: 1, Packet: packet,
@@ -151,7 +150,7 @@ func (c *Codec) ClearErrorRequest(instances []string, packet uint32) *Request {
 	}
 }
 
-// Configuration is one configuration of sge_conf(5), as qmaster has it.
+// Configuration is one configuration of sge_conf(5) in qmaster.
 type Configuration struct {
 	_       struct{}             `cull:"CONF"`
 	Name    string               `cull:"name"` // "global", or a host

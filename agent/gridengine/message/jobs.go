@@ -26,7 +26,7 @@ func (c *Codec) attribute(kind, name string) (uint32, cull.Attribute) {
 	return uint32(i), a
 }
 
-// Listed is a job as the answer to a JobsRequest has it.
+// Listed is a job in the answer to a JobsRequest.
 type Listed struct {
 	_     struct{}     `cull:"JB"`
 	Job   uint32       `cull:"job_number"`

@@ -10,8 +10,8 @@ import (
 type Report struct {
 	Host    string
 	Version uint32 // of the GDI, set by EncodeReport; qmaster ignores reports with another one
-	// Sequence is one more with each report, 0 to 9999 and 0 again. qmaster passes over
-	// reports that are older than the last.
+	// Sequence is the number of the report, which increases from 0 to 9999 and then begins with 0
+	// again. qmaster ignores reports that are older than the last one.
 	Sequence uint32
 
 	Load           *LoadReport
@@ -39,14 +39,14 @@ type LoadValue struct {
 // LoadRemoved is LoadValue.Static of a value that is no longer there.
 const LoadRemoved = 2
 
-// Licence says how large a host is.
+// Licence has the number of processors and the architecture of a host.
 type Licence struct {
 	_          struct{} `cull:"LIC"`
 	Processors uint32   `cull:"processors"`
 	Arch       string   `cull:"arch"`
 }
 
-// JobReport says how a job, a slave job or a task of a parallel job is.
+// JobReport is the state of a job, a slave job or a task of a parallel job.
 type JobReport struct {
 	_              struct{} `cull:"JR"`
 	Job            uint32   `cull:"job_number"`

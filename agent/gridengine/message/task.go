@@ -54,7 +54,7 @@ func (c *Codec) decodeElement(payload []byte, what string, v any) error {
 	return within(what, c.format.Unmarshal(x, v))
 }
 
-// TaskRefused is in place of the id of a task that was not started.
+// TaskRefused is the answer instead of an id if a task was not started.
 const TaskRefused = "none"
 
 // EncodeTaskID returns the answer to a TaskRequest.

@@ -1,5 +1,5 @@
-// Package healthcheck runs a program of the site that says whether this host is fit
-// for jobs, and has no jobs taken while it is not.
+// Package healthcheck runs a program of the site that checks whether this host is fit for jobs. The host
+// takes no jobs while it is not.
 //
 // Exit status 0 means that the host is healthy. Any other result takes the host out of service,
 // with the last line of the program's output as the reason; so does a program that cannot be run or

@@ -138,8 +138,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestMissing: a file that was there and is missing permits nothing, and neither does one behind a link
-// that leads nowhere.
+// TestMissing checks that a file that existed and is missing permits nothing, and neither does one
+// behind a link that leads nowhere.
 func TestMissing(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "procedures")
@@ -195,7 +195,7 @@ func TestFileThatOthersCanRemoveIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the text, what is permitted has the user of a line and the path of its
+// FuzzParse checks that for any text a permitted command has the user of a line and the path of its
 // pattern.
 func FuzzParse(f *testing.F) {
 	f.Add(text, "root", "/opt/site/epilog.sh x")

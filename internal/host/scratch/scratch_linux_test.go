@@ -70,8 +70,8 @@ func claim(t *testing.T, path string) (fd int, id uint32) {
 // startAt makes the next Claim begin with an ID.
 func startAt(id uint32) { next.at = id - FirstProject - 1 }
 
-// TestQuota: a project ID limits all files below its directory, belongs to one directory at a time,
-// and is free again when no file has it.
+// TestQuota checks that a project ID limits all files below its directory, belongs to one directory at
+// a time, and is free again when no file has it.
 func TestQuota(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -155,7 +155,7 @@ func limitOf(t *testing.T, fd int, id uint32) uint64 {
 	return q.blocksHard
 }
 
-// TestProjectsOfTheAdministrator: IDs in /etc/projid and /etc/projects are not used.
+// TestProjectsOfTheAdministrator checks that IDs in /etc/projid and /etc/projects are not used.
 func TestProjectsOfTheAdministrator(t *testing.T) {
 	at := withQuota(t, "ext4")
 	first := uint32(FirstProject + 100)
@@ -168,7 +168,8 @@ func TestProjectsOfTheAdministrator(t *testing.T) {
 	}
 }
 
-// TestWithoutQuota: a file system that counts projects, but does not enforce limits, is not used.
+// TestWithoutQuota checks that a file system that counts projects, but does not enforce limits, is not
+// used.
 func TestWithoutQuota(t *testing.T) {
 	at := mounted(t, "ext4", "loop")
 	if m, err := Choose(at, Quota); err == nil || !strings.Contains(err.Error(), "does not enforce project quotas; mount it with the option prjquota") {

@@ -1,7 +1,6 @@
-// Package servicemanager tells the service manager that started us how we fare, as
-// sd_notify(3) has it: that the agent is ready, reads its configuration again, ends;
-// a line for systemctl status; and that its loop answers (WatchdogSec= of
-// systemd.service(5)).
+// Package servicemanager sends the status of the agent to the service manager that has started it, by
+// the protocol of sd_notify(3): that the agent is ready, reads its configuration again, or ends; a line
+// for systemctl status; and that its loop answers (WatchdogSec= of systemd.service(5)).
 //
 // Without such a manager all functions do nothing. Requests to systemd over D-Bus are in
 // agent/scope.
@@ -68,7 +67,7 @@ func New(c clock.Clock) (*Notifier, error) {
 	return n, errors.Join(errs...)
 }
 
-// Ready says that we have begun to work, or have done so again after Reloading.
+// Ready says that the agent is ready, at its start or after Reloading.
 func (n *Notifier) Ready(status string) error {
 	return n.send("READY=1\nSTATUS=" + line(status))
 }
@@ -83,7 +82,7 @@ func (n *Notifier) Reloading() error {
 	return n.send("RELOADING=1\nMONOTONIC_USEC=" + strconv.FormatInt(ts.Nano()/1000, 10))
 }
 
-// Stopping says that we are about to end.
+// Stopping says that the agent is about to end.
 func (n *Notifier) Stopping(status string) error {
 	return n.send("STOPPING=1\nSTATUS=" + line(status))
 }

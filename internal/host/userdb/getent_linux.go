@@ -112,7 +112,8 @@ const maxAsking = 32
 
 var asking = make(chan struct{}, maxAsking)
 
-// enter waits until there is room for one more; false says that there is none in time.
+// enter waits until another getent(1) may be started. It returns false if that takes longer than
+// patience.
 func enter(patience time.Duration) bool {
 	select {
 	case asking <- struct{}{}:

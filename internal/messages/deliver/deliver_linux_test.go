@@ -211,8 +211,9 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// A daemon may be protected when the host is out of memory; its helpers are not. In most test
-// environments root may not protect a process, so a file is in the place of that of proc(5).
+// TestGiveUpProtection checks that helpers are not protected when the host is out of memory, although
+// a daemon may be. In most test environments root may not protect a process, so a file is in the place
+// of that of proc(5).
 func TestGiveUpProtection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "oom_score_adj")
 	for text, want := range map[string]string{"-900\n": "0", "0\n": "0\n", "300\n": "300\n"} {
@@ -227,7 +228,8 @@ func TestGiveUpProtection(t *testing.T) {
 	giveUpProtection(filepath.Join(path, "missing"))
 }
 
-// notify-send(1) takes a text as markup, after it has replaced escapes as in C.
+// TestDesktopText checks that texts are escaped for notify-send(1), which replaces escapes as in C and
+// then reads the text as markup.
 func TestDesktopText(t *testing.T) {
 	if got, want := desktopText(`job 7 (<b>\x1b\n&) of alice`), `job 7 (&lt;b&gt;\\x1b\\n&amp;) of alice`; got != want {
 		t.Errorf("%s, expected %s", got, want)

@@ -80,8 +80,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// Instances that tie may change places, all that is on them together; others may
-// not.
+// TestTies checks that instances with equal values may exchange places, with all that is on them, and
+// that other instances may not.
 func TestTies(t *testing.T) {
 	const head = "job-ID  prior   name       user         state submit/start at     queue                          master ja-task-ID \n"
 	line := func(job, queue, master string) string {

@@ -21,7 +21,7 @@ func TestEqualSeedsGiveEqualCases(t *testing.T) {
 	}
 }
 
-// What is made up is no nonsense: the configuration is valid, the script is one.
+// TestCasesAreValid checks that a generated case is valid: its configuration and its script.
 func TestCasesAreValid(t *testing.T) {
 	topics := map[string]int{}
 	for seed := range uint64(300) {

@@ -14,21 +14,21 @@ import (
 	"github.com/execd-project/execd/internal/terminal"
 )
 
-// ExitNoStatus is the exit status of execd attach where the job has none to pass on.
+// ExitNoStatus is the exit status of execd attach if there is no exit status of a job to pass on.
 const ExitNoStatus = 125
 
 // signalBase is added to the number of a signal that has ended something, as shells do.
 const signalBase = 128
 
-// errGone is for a client who has gone without a word to the agent.
+// errGone is the error of a client that ends without detaching.
 var errGone = errors.New("the job is terminated if no client attaches to it in time (execd agent --hang-up)")
 
-// errPipesGone is the error for a job without a pseudo terminal.
+// errPipesGone is the same for a job without a pseudo terminal.
 var errPipesGone = errors.New("the job, which has no terminal, is terminated")
 
-// attach connects the caller's terminal with that of a job, to the end of one of them.
+// attach connects the caller's terminal with that of a job until one of them ends.
 func (c *Command) attach(client *api.Client, s *settings) (int, error) {
-	// Until the terminal is taken, Ctrl-C is for who waits.
+	// Ctrl-C ends this command as long as it is not attached; later it goes to the job.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	t, err := client.Attach(ctx, s.job)

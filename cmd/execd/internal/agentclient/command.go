@@ -21,34 +21,31 @@ import (
 	"github.com/execd-project/execd/internal/printer"
 )
 
-// patience is how long the agent may take for an answer: it has all that is asked for
-// in memory.
+// patience is the timeout for an answer of the agent, which has all requested data in memory.
 const patience = 10 * time.Second
 
-// restartPatience is how long an agent is waited for whose socket is there and which does
-// not answer there: one that is being restarted does so in a moment.
+// restartPatience is the time to wait for an agent that does not answer although its socket exists:
+// it may be restarting.
 const restartPatience = 2 * time.Second
 
-// beginning is how long a socket is waited for that is not there: the daemon may have been started on the
-// line before.
+// beginning is the time to wait for a socket that does not exist: the previous command may have started
+// the daemon.
 const beginning = 3 * time.Second
 
-// restartPause is how long after a try it is tried again.
+// restartPause is the pause between two attempts.
 const restartPause = 50 * time.Millisecond
 
 // Command is one call of execd status, jobs, attach, drain or resume. The zero value of a
 // field is not a default.
 type Command struct {
 	Name           string   // "status", "jobs", "attach", "drain" or "resume"
-	Args           []string // words after that
+	Args           []string // words after the name
 	Stdout, Stderr io.Writer
-	// Stdin and Terminal are where is typed, and where the job's terminal is shown; for
-	// attach alone.
+	// Stdin and Terminal are the input and the output of the job's terminal; only for attach.
 	Stdin, Terminal *os.File
 }
 
-// Run carries the command out and returns the exit status. The error, if there is
-// one, has not been shown yet.
+// Run carries out the command and returns the exit status. The caller prints the error.
 func (c *Command) Run() (int, error) {
 	s, err := parse(c.Name, c.Args)
 	switch {
@@ -84,21 +81,21 @@ func (c *Command) Run() (int, error) {
 	return status, nil
 }
 
-// awaitSocket returns the path of the socket of an agent, which is the default one where none is
-// chosen, as soon as there is something, and else after a few seconds.
+// awaitSocket waits a few seconds until the socket of an agent exists, and returns its path. Without
+// a chosen path it is the default one.
 func (c *Command) awaitSocket(chosen string) string {
 	for end := time.Now().Add(beginning); ; time.Sleep(restartPause) {
-		path := cmp.Or(chosen, DefaultSocket()) // a daemon of the user's may come
+		path := cmp.Or(chosen, DefaultSocket()) // again: a daemon of the user may start meanwhile
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
 			return path
 		}
 	}
 }
 
-// hungUp reports whether an agent was not there for a call or went before it had answered:
-// refused by the socket of one that has ended, reset by one that ends with the call in its
-// queue, ended in the middle, or closed by our side, which has seen that before it wrote. What
-// ask calls may be done twice.
+// hungUp reports whether a call failed because the agent had ended or ended before its answer. The
+// socket of an ended agent refuses the connection. An agent that ends resets connections, or closes
+// them during the answer. This side may also have closed a connection after it noticed the end. A
+// repetition of the calls in ask does no harm.
 func hungUp(err error) bool {
 	if e, ok := errors.AsType[*url.Error](err); ok && e.Err.Error() == closedIdle {
 		return true

@@ -1,4 +1,4 @@
-// Package agentclient is what is asked of the agent of this host by those who are on it:
-// execd status, jobs, attach, drain and resume. It says what the agent answers; who may ask for
-// what the agent knows, and how jobs are run, too.
+// Package agentclient implements the commands execd status, jobs, attach, drain and resume, which ask
+// the agent of this host. They print the agent's answer. The agent decides what each caller may see
+// and do.
 package agentclient

@@ -1,7 +1,6 @@
-// Package config is the command execd config: what administrators do with a
-// configuration directory before anything reads it. It says what is wrong with
-// the files, and changes none of them. What a valid directory is, package qconf
-// knows.
+// Package config implements the command execd config, with which administrators check a
+// configuration directory before a daemon reads it. It reports errors in the files, and changes no
+// file. Package qconf decides what is valid.
 package config
 
 import (
@@ -66,12 +65,12 @@ func (c *Command) Run() (int, error) {
 	return c.check(words[1], partial)
 }
 
-// check prints what is wrong with a directory: on standard output, since it is
-// what was asked for.
+// check prints the errors in a directory on standard output, because they are the result of the
+// command.
 func (c *Command) check(dir string, partial bool) (int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		// Without the path, which err has, too.
+		// err contains the path already.
 		if path, ok := errors.AsType[*os.PathError](err); ok {
 			err = path.Err
 		}

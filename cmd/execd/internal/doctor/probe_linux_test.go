@@ -124,8 +124,8 @@ func TestManualNamesEveryOption(t *testing.T) {
 	}
 }
 
-// Root's report names the file that limits the programs of a master, and says if an invalid file
-// would prevent the agent from starting.
+// TestProcedures checks that root's report names the file that limits the programs of a master, and
+// says if an invalid file would prevent the agent from starting.
 func TestProcedures(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "procedures")
 	report := func() Check {

@@ -9,7 +9,8 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// TestProcesses: the process that serves the socket is found, and described as the kernel describes it.
+// TestProcesses checks that the process that serves the socket is found and described with the
+// kernel's data.
 func TestProcesses(t *testing.T) {
 	dir := t.TempDir()
 	if list := findProcesses([]string{dir + "/none"}, userdb.System()); len(list) > 0 {

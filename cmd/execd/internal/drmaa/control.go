@@ -158,7 +158,7 @@ func (s *session) states(ctx context.Context, ids []jobID) (map[jobID]taskState,
 			for n := t.First; n <= t.Last; n += max(t.Step, 1) {
 				id := jobID{job: j.Job}
 				if j.Array {
-					id.task = uint32(n) //nolint:gosec // as the daemon has it
+					id.task = uint32(n) //nolint:gosec // the daemon chose it
 				}
 				if wanted[id] {
 					found[id] = taskState{t, j.Owner}

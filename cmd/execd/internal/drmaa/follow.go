@@ -196,7 +196,7 @@ func (s *session) look(missed bool) {
 			for n := t.First; n <= t.Last; n += max(t.Step, 1) {
 				id := jobID{job: j.Job}
 				if j.Array {
-					id.task = uint32(n) //nolint:gosec // as the daemon has it
+					id.task = uint32(n) //nolint:gosec // the daemon chose it
 				}
 				if x := pending[id]; x != nil && t.Error {
 					s.mu.Lock()

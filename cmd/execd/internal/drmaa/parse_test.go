@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// If parts of a drmaa_start_time are omitted, it means the next time that matches.
+// TestParseStart checks that a drmaa_start_time with omitted parts means the next time that matches.
 func TestParseStart(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	now := time.Date(2026, 11, 23, 12, 30, 0, 0, zone)

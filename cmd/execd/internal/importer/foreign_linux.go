@@ -23,11 +23,11 @@ type foreign struct {
 	// directories above it, which the user may not be able to search. It is nil if the first entry
 	// of the user in the path is a link.
 	top  *os.Root
-	path string // of top
+	path string // of the user's first directory or link
 }
 
-// foreignOf returns nil for a directory that only root can have filled, or if this process is not
-// root's.
+// foreignOf finds out which user can have filled a directory. It returns nil if only root can have
+// done so, or if this process is not root's.
 func foreignOf(dir string) (*foreign, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -53,7 +53,7 @@ func TestSpecialFilesAreRefused(t *testing.T) {
 	}
 }
 
-// qacct stops reading inherited input that never ends.
+// TestEndlessInput checks that qacct stops reading inherited input that never ends.
 func TestEndlessInput(t *testing.T) {
 	zero, err := os.Open("/dev/zero")
 	if err != nil {
@@ -66,7 +66,8 @@ func TestEndlessInput(t *testing.T) {
 	}
 }
 
-// qacct reads a pipe that the caller has opened: qacct -f <(zcat accounting.1.gz).
+// TestInheritedPipe checks that qacct reads a pipe that the caller has opened: qacct -f <(zcat
+// accounting.1.gz).
 func TestInheritedPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -99,7 +100,8 @@ func TestCompressedFile(t *testing.T) {
 	}
 }
 
-// A line that is too long for a record is reported, and makes the command fail.
+// TestLongLine checks that a line that is too long for a record is reported, and makes the command
+// fail.
 func TestLongLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "accounting")
 	text := append(bytes.Repeat([]byte("x"), 150<<20), '\n')

@@ -250,7 +250,7 @@ func TestDefaultFile(t *testing.T) {
 	}
 }
 
-// Queues that patterns cannot select are requested from the daemon.
+// TestSelection checks that queues that patterns cannot select are requested from the daemon.
 func TestSelection(t *testing.T) {
 	var text []byte
 	for i, host := range []string{"n1", "N2", "n3"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// window returns the terminal of who types.
+// window describes the terminal of this process.
 func window() *api.Interactive {
 	t := &api.Interactive{Term: os.Getenv("TERM")}
 	for _, f := range []*os.File{os.Stdin, os.Stdout} {
@@ -28,10 +28,10 @@ func window() *api.Interactive {
 	return t
 }
 
-// escape begins words for qrsh itself, as for ssh(1).
+// escape is the character that begins input for qrsh itself, as for ssh(1).
 const escape = '~'
 
-// attach waits until a job runs, and connects the terminal of who types with that of the job.
+// attach waits until a job runs, and connects the terminal of this process with that of the job.
 // The exit status is the job's.
 func (c *Command) attach(ctx context.Context, d *api.Client, a *api.CommandAnswer) (int, error) {
 	job, in := a.Job, os.Stdin
@@ -102,14 +102,15 @@ func (c *Command) left(d *api.Client, job uint32, pipes bool, err error) (int, e
 		}
 		return signalBase + int(e.Signal), nil
 	}
-	if errors.Is(err, syscall.EPIPE) { // who has read what the job writes wants no more
+	if errors.Is(err, syscall.EPIPE) { // the reader of the job's output has closed it
 		return signalBase + int(syscall.SIGPIPE), nil
 	}
 	return exitFailed, err
 }
 
-// exited returns the exit status of a job, 1 for one that has none. Why it has none, or which
-// signal or limit has ended it, is said: it looks as if the session had broken off.
+// exited returns the exit status of a job, or 1 if it has none. If a signal or a limit has ended the
+// job, or if it has no exit status, exited prints the reason: otherwise it looks as if the connection
+// had failed.
 func (c *Command) exited(e *agentapi.Exit) int {
 	status := e.Status & 0xff
 	if e.Reason == "" {

@@ -21,7 +21,7 @@ import (
 func (c *Command) inherit(ctx context.Context) (status int, ok bool) {
 	task, ok, err := submit.ParseTask(c.Args, os.Environ())
 	if err != nil || !ok {
-		return 0, false // what is wrong with it is for the daemon to say
+		return 0, false // the daemon reports the error
 	}
 	fail := func(format string, args ...any) (int, bool) {
 		printer.Fprintf(c.Stderr, "error: "+format+"\n", args...)

@@ -16,7 +16,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// exitVerifier is for a verifier that is none, as in the original (tested).
+// exitVerifier is the exit status if the program is not a verifier, as in the original (tested).
 const exitVerifier = 3
 
 // verify runs verifiers on a job, one after another: each sees the changes of the previous ones.

@@ -30,8 +30,8 @@ func onTerminal(w io.Writer) bool {
 	return ok && terminal.Is(f)
 }
 
-// watch says on a terminal what a job waits for, for as long as somebody waits for it. done ends
-// that, and returns when nothing more is printed.
+// watch prints on a terminal what a job waits for, until done is called. done returns when the last
+// line is printed.
 func (c *Command) watch(ctx context.Context, d *api.Client, job uint32) (done func()) {
 	if !onTerminal(c.Stderr) {
 		return func() {}

@@ -35,8 +35,8 @@ type File struct {
 	Size int64  // of the whole file in bytes, when it was opened; 0 for a pipe
 }
 
-// Open opens an accounting file of a daemon. If there is a file with records as JSON beside it, Open
-// opens that one: it has the same records, with more in them. An empty name is os.ErrNotExist.
+// Open opens an accounting file of a daemon. If the same directory has a file with the records as JSON,
+// Open opens that one: its records have more fields. The error for an empty name is os.ErrNotExist.
 func Open(name string) (*File, error) { return opened(open(ordinary, name)) }
 
 // ordinary opens a file with the rights of this process.

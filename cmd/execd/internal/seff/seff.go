@@ -64,7 +64,7 @@ type result struct {
 	last *accounting.Record // the last record, for name, owner and status; nil without a record
 }
 
-// Run carries the command out and returns the exit status. An error has not been printed yet.
+// Run carries out the command and returns the exit status. The caller prints the error.
 func (c *Command) Run() (int, error) {
 	var file string
 	var asJSON bool

@@ -144,7 +144,7 @@ func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, gatedKey{}, c)
 }
 
-// welcome notes that a request is that of a user.
+// welcome notes that a request is that of a user, or makes its sender one.
 func welcome(r *http.Request) {
 	if c, ok := r.Context().Value(gatedKey{}).(*gated); ok {
 		c.gate.mu.Lock()
