@@ -41,7 +41,7 @@ type Options struct {
 	// Configured is called after Configure has taken a configuration into use, one call after
 	// another, in the order of the configurations. It must not call Configure. It may be nil.
 	Configured func(*qconf.Cluster)
-	// GPUs returns the GPUs of this host as they are now, which is not changed; nil for none.
+	// GPUs returns the current GPUs of this host. The caller must not change the result. Nil means none.
 	GPUs func() *gpu.Inventory
 	// MeasureGPUs measures GPUs by their numbers: see gpu.Measure. Without it nothing is measured.
 	MeasureGPUs func(ctx context.Context, ids []string) (map[string]gpu.Sample, error)
@@ -146,8 +146,8 @@ type Agent struct {
 	closing  sync.Once
 }
 
-// New makes an agent, and finds again the jobs that a previous one has left in the
-// spool area. They are reported; nothing is started before Run.
+// New makes an agent, and finds the jobs of a previous agent in the spool area. The agent reports
+// these jobs, but starts none before Run.
 func New(options Options) (*Agent, error) {
 	a := &Agent{
 		options: options, log: options.Log, clock: options.Clock,
@@ -193,8 +193,8 @@ func New(options Options) (*Agent, error) {
 	return a, nil
 }
 
-// Run serves the links until the context ends, Shutdown is called or a link fails,
-// and returns when nothing of the agent runs any more but the jobs.
+// Run serves the links until the context ends, Shutdown is called or a link fails. It returns when all
+// goroutines of the agent have ended; the jobs continue.
 func (a *Agent) Run(ctx context.Context, links ...Link) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -285,7 +285,7 @@ func (a *Agent) Shutdown(endJobs bool) {
 			select {
 			case <-changed:
 			case <-timer.C():
-				a.log.Warn("could not order all jobs to end: the next agent will do it")
+				a.log.Warn("cannot order all jobs to end: the next agent will do it")
 				return
 			case <-ctx.Done():
 				return

@@ -20,7 +20,7 @@ import (
 var (
 	// ErrDetached: no client holds it, because the client has detached, or because the agent is
 	// stopping.
-	ErrDetached = errors.New("the agent ends")
+	ErrDetached = errors.New("the agent is stopping")
 	// ErrTaken: another client holds it.
 	ErrTaken = errors.New("another client has attached to the job")
 )
@@ -185,9 +185,9 @@ func (a *Agent) Attach(ctx context.Context, id job.ID) (Terminal, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, &Error{Unavailable, fmt.Errorf("job %s has not begun: %w", id, ctx.Err())}
+			return nil, &Error{Unavailable, fmt.Errorf("job %s has not started: %w", id, ctx.Err())}
 		case <-a.context.Done():
-			return nil, &Error{Unavailable, errors.New("the agent ends")}
+			return nil, &Error{Unavailable, errors.New("the agent is stopping")}
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (a *Agent) Resume(context.Context) error { return a.DrainFor(administrator,
 // removes it. The sources are independent of each other.
 func (a *Agent) DrainFor(source, reason string) error {
 	if strings.ContainsAny(source, "\t\n") || source == "" {
-		return &Error{InvalidArgument, errors.New("a source needs a name of one line without tabs")}
+		return &Error{InvalidArgument, errors.New("invalid source of a drain: expected a name of one line without tabs")}
 	}
 	reason = strings.Join(strings.Fields(reason), " ")
 	changed, err := a.journal.drain(source, reason)

@@ -7,12 +7,12 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestTaskKeysAreBounded: the agent remembers 20,000 keys in memory and on the disk, and users choose
-// those of the tasks of their jobs.
+// TestTaskKeysAreBounded checks the bound for the keys of tasks: the agent remembers 20,000 keys in
+// memory and on the disk, and users choose the keys of the tasks of their jobs.
 func TestTaskKeysAreBounded(t *testing.T) {
 	w := newWorld(t)
 	for key, says := range map[string]string{
-		"": "a task needs a key of one line", "a\nb": "a task needs a key of one line",
+		"": "invalid key", "a\nb": "invalid key",
 		strings.Repeat("x", mostKey+1): "the key has 1025 bytes, at most 1024 are possible",
 	} {
 		_, err := w.agent.StartTask(t.Context(), &TaskStart{Job: job.ID{Job: 1}, Key: key, Command: []string{"true"}})

@@ -66,7 +66,7 @@ func (a *Agent) submitGroup(s *Start, c *qconf.Configuration) (int, error) {
 	}
 	gid, err := a.groupID(s.Group)
 	if err != nil {
-		return 0, fmt.Errorf("job %s was submitted with group %s as the primary one, with which it is to run (USE_QSUB_GID): %w", s.ID, s.Group, err)
+		return 0, fmt.Errorf("cannot run job %s with the primary group of its submission, %s (USE_QSUB_GID): %w", s.ID, s.Group, err)
 	}
 	return int(gid), nil
 }

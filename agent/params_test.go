@@ -75,7 +75,7 @@ func TestSubmitGroup(t *testing.T) {
 	w.ended(id)
 	s = w.job(2, "true")
 	s.Group = "strangers"
-	if _, err := w.agent.Start(t.Context(), s); code(err) != InvalidArgument || !strings.Contains(err.Error(), "group strangers as the primary one") {
+	if _, err := w.agent.Start(t.Context(), s); code(err) != InvalidArgument || !strings.Contains(err.Error(), "the primary group of its submission, strangers") {
 		t.Error(err)
 	}
 	w = newWorld(t, groups)

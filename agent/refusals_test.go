@@ -21,7 +21,7 @@ func TestRefusalsInTheLog(t *testing.T) {
 		}
 		return logged, omitted
 	}
-	if n, _ := count(1, "job 1 is here from another start", 20*time.Millisecond, 5000); n != 1 {
+	if n, _ := count(1, "job 1 exists from another start", 20*time.Millisecond, 5000); n != 1 {
 		t.Errorf("the same refusal is logged %d times in 100 seconds, want once", n)
 	}
 	if n, omitted := count(1, "no room", time.Millisecond, 1); n != 1 || omitted != 4999 {

@@ -24,7 +24,7 @@ func (a *Agent) Reports(ctx context.Context, after uint64) (Batch, error) {
 		}
 		if after > last { // a master that has outlived the spool area would wait for ever
 			return b, &Error{InvalidArgument, fmt.Errorf(
-				"there was no report %d yet, the last one has number %d: what is known is of another spool area, begin with 0", after, last)}
+				"there is no report %d yet, the last one has number %d: report %[1]d belongs to another spool directory; begin with 0", after, last)}
 		}
 		select {
 		case <-changed:

@@ -61,7 +61,7 @@ func (a *Agent) SignalQueue(ctx context.Context, queue string, o Order) error {
 	}
 	name, host, ok := strings.Cut(queue, "@")
 	if ok && !strings.EqualFold(host, a.options.Host) {
-		return &Error{NotFound, fmt.Errorf("queue instance %s is not of this host, which is %s", queue, a.options.Host)}
+		return &Error{NotFound, fmt.Errorf("queue instance %s is not on this host, %s", queue, a.options.Host)}
 	}
 	jobs := slices.DeleteFunc(a.table.list(), func(e *entry) bool { return e.record.Queue != name || e.parent != nil })
 	return a.signalAll(ctx, jobs, o)

@@ -96,7 +96,7 @@ func try[T any](g *userGuard, question func() (T, error)) (T, error) {
 	case <-timer.C():
 		return none, fmt.Errorf("%w, which is %s", userdb.ErrNoAnswer, userPatience)
 	case <-g.ctx.Done():
-		return none, errors.New("the agent ends")
+		return none, errors.New("the agent is stopping")
 	}
 }
 
@@ -105,7 +105,7 @@ func (g *userGuard) fail(err error, again func() error) {
 	if former := g.set(err.Error()); former != "" {
 		return
 	}
-	g.log.Error("the user database does not work: no jobs are taken", "error", err)
+	g.log.Error("the user database does not work: the host takes no jobs", "error", err)
 	g.spawn(func(ctx context.Context) {
 		for {
 			timer := g.clock.NewTimer(userPause)

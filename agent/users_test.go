@@ -50,7 +50,7 @@ func TestUserDatabaseHangs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	// The others are not even tried.
-	if _, err := w.agent.Start(t.Context(), w.job(3, "true")); code(err) != Unavailable || !strings.Contains(err.Error(), "no jobs are taken: the user database does not work") {
+	if _, err := w.agent.Start(t.Context(), w.job(3, "true")); code(err) != Unavailable || !strings.Contains(err.Error(), "the host takes no jobs: the user database does not work") {
 		t.Errorf("%v", err)
 	}
 	if h := w.agent.Health(); len(h.Troubles) != 1 || h.Draining == "" || h.Used != 1 {

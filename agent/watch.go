@@ -50,7 +50,7 @@ func (w *watcher) add(dir string, f func(name string)) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	added := &watch{f}
-	err := errors.New("no watcher")
+	err := errors.New("the kernel provides no inotify instance")
 	if w.notify != nil {
 		err = w.notify.Add(dir)
 	}

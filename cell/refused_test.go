@@ -14,7 +14,7 @@ func TestRefusedAgain(t *testing.T) {
 		h.Schedule(h.now)
 		if h.Job(1).Tasks()[0].Running() != nil {
 			at = append(at, h.now-start)
-			h.end(1, 1, End{Failure: Refused, Reason: "job 1 is here from another start"})
+			h.end(1, 1, End{Failure: Refused, Reason: "job 1 exists from another start"})
 		}
 		h.wait(1)
 	}
@@ -24,7 +24,7 @@ func TestRefusedAgain(t *testing.T) {
 	}
 	task := h.Job(1).Tasks()[0]
 	host, reason, again, ok := task.Refusal()
-	if !ok || host != "n1" || reason != "job 1 is here from another start" || again <= h.now {
+	if !ok || host != "n1" || reason != "job 1 exists from another start" || again <= h.now {
 		t.Errorf("refused by %q: %q until %d, %v", host, reason, again, ok)
 	}
 	if e, there := h.Job(1).LastEnding(); there || h.Job(1).ran {

@@ -54,7 +54,7 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// Every field of a request is stored and restored.
+// TestRequestsAreKept checks that every field of a request is stored and restored.
 func TestRequestsAreKept(t *testing.T) {
 	n := 0
 	var request submit.Request
@@ -84,7 +84,8 @@ func TestRequestsAreKept(t *testing.T) {
 	}
 }
 
-// The requests of tasks whose job was altered later are stored, except for values of the job.
+// TestFrozenRequestsAreKept checks that the requests of tasks whose job was altered later are stored,
+// except for values of the job.
 func TestFrozenRequestsAreKept(t *testing.T) {
 	slots, err := rangelist.OfStretches([]rangelist.Stretch{{First: 2, Last: 8}, {First: 11, Last: 11}})
 	if err != nil {
@@ -179,7 +180,8 @@ func eventful(t testing.TB) *harness {
 	return h
 }
 
-// Records of the first version must remain readable; the file in testdata is never changed.
+// TestOldRecordsCanBeRead checks that records of the first version remain readable; the file in
+// testdata is never changed.
 func TestOldRecordsCanBeRead(t *testing.T) {
 	const file = "testdata/records.txt"
 	if *update {
@@ -221,7 +223,8 @@ func TestOldRecordsCanBeRead(t *testing.T) {
 	}
 }
 
-// Records that cannot be read are reported and not removed, and their numbers are not reused.
+// TestBadRecords checks that records that cannot be read are reported and not removed, and their
+// numbers are not reused.
 func TestBadRecords(t *testing.T) {
 	h := newHarness(t, small)
 	for range 3 {
@@ -243,12 +246,12 @@ func TestBadRecords(t *testing.T) {
 		"another type":              {"job/0000000002", `{"v":1,"owner":5}`, `json: cannot unmarshal number into Go struct field jobRecord.owner`, 3},
 		"bad holds":                 {"job/0000000002", `{"v":1,"owner":"a","holds":"x"}`, `record "job/0000000002": 'x' is not one of`, 3},
 		"bad ranges":                {"job/0000000002", `{"v":1,"owner":"a","waiting":"5-1"}`, `record "job/0000000002":`, 3},
-		"a request that is gone":    {"request/0000000002", "", `record "job/0000000002": there is no "request/0000000002" to it`, 3},
-		"a job that is gone":        {"job/0000000002", "", `record "job/0000000002": there is no such record`, 3},
+		"a request that is gone":    {"request/0000000002", "", `record "job/0000000002": its record "request/0000000002" is missing or cannot be read`, 3},
+		"a job that is gone":        {"job/0000000002", "", `record "job/0000000002": its main record is missing`, 3},
 		"a request of nothing":      {"request/0000000002", `{"v":1}`, `record "request/0000000002": it has no request`, 3},
 		"a bad task":                {"task/0000000001/0000000001", `{"v":1,"holds":"?"}`, `record "task/0000000001/0000000001":`, 4},
 		"no tasks":                  {"job/0000000004", `{"v":1,"owner":"bob"}`, `record "job/0000000004": it has no tasks, or they cannot be read`, 3},
-		"tasks of no array":         {"job/0000000002", `{"v":1,"owner":"alice","waiting":"1-3","task_predecessors":[1,4]}`, `record "job/0000000002": it waits for the tasks of job 4, which is no other array job`, 4},
+		"tasks of no array":         {"job/0000000002", `{"v":1,"owner":"alice","waiting":"1-3","task_predecessors":[1,4]}`, `record "job/0000000002": it waits for the tasks of job 4, which is not another array job`, 4},
 		"a task that runs nowhere":  {"task/0000000001/0000000001", `{"v":1,"run":{"started":1}}`, `record "task/0000000001/0000000001": the task is running, but is pending here: it has no grants`, 4},
 		"a number that is none":     {"job/x", `{"v":1}`, `record "job/x": its key has "x" where a number is expected`, 4},
 		"a task without a number":   {"task/0000000001", `{"v":1}`, `record "task/0000000001": its key has "" where`, 4},
@@ -287,8 +290,9 @@ func TestBadRecords(t *testing.T) {
 	}
 }
 
-// Objects that were removed from the configuration meanwhile have the same effect as with
-// Reconfigure. A change that Reconfigure would refuse is a problem, and the task continues.
+// TestRestoredInAnotherConfiguration checks that objects that were removed from the configuration
+// meanwhile have the same effect as with Reconfigure. A change that Reconfigure would refuse is a
+// problem, and the task continues.
 func TestRestoredInAnotherConfiguration(t *testing.T) {
 	h := newHarness(t, small)
 	h.sub("alice", "-q all.q@n2 -l lic=2")
@@ -357,7 +361,7 @@ func TestRestoredInAnotherConfiguration(t *testing.T) {
 	}
 }
 
-// A restart does not change the settings of an orphaned queue.
+// TestOrphansAreWhatTheyWere checks that a restart does not change the settings of an orphaned queue.
 func TestOrphansAreWhatTheyWere(t *testing.T) {
 	h := newHarness(t, small.with(files{"queues/own.q": "qname own.q\nhostlist n1\nslots 7\nrerun TRUE\nload_thresholds NONE"}))
 	h.sub("alice", "-q own.q")
@@ -379,7 +383,8 @@ func TestOrphansAreWhatTheyWere(t *testing.T) {
 	}
 }
 
-// The number of changed records depends on the events, not on the size of the cell.
+// TestChangesAreFew checks that the number of changed records depends on the events, not on the size
+// of the cell.
 func TestChangesAreFew(t *testing.T) {
 	h := newHarness(t, small)
 	for range 2000 {

@@ -8,7 +8,7 @@ import (
 
 // errOtherDirectory is the cause if a path leads to a directory other than the one opened there
 // before.
-var errOtherDirectory = errors.New("another directory has this path now; is its file system unmounted?")
+var errOtherDirectory = errors.New("another directory has this path; check that its file system is mounted")
 
 // Check reports whether the paths of the area still lead to the directories that OpenSpool has
 // opened. The Spool itself uses descriptors, which remain usable after an unmount (umount(8), -l);

@@ -99,10 +99,10 @@ func checkDir(fd int, trusted []int) error {
 	}
 	owner := int(st.Uid)
 	if owner != 0 && owner != unix.Geteuid() && !slices.Contains(trusted, owner) {
-		return errors.New("it belongs to user id " + itoa(owner) + ", expected " + itoa(unix.Geteuid()) + " or root")
+		return errors.New("it belongs to user ID " + itoa(owner) + ", expected " + itoa(unix.Geteuid()) + " or root")
 	}
 	if st.Mode&0o022 != 0 {
-		return errors.New("others may write to it (mode " + octal(st.Mode&0o7777) + ")")
+		return errors.New("other users may write to it (mode " + octal(st.Mode&0o7777) + ")")
 	}
 	return nil
 }

@@ -202,7 +202,8 @@ func TestNamesOutsideDirectoryAreRefused(t *testing.T) {
 	}
 }
 
-// A mark keeps the file under a second name, even if the first name is removed or replaced.
+// TestMark checks that a mark keeps the file under a second name, even if the first name is removed or
+// replaced.
 func TestMark(t *testing.T) {
 	s := newSpool(t)
 	d, err := s.Create(simple(job.ID{Job: 7}), CreateOptions{})
@@ -285,7 +286,7 @@ func TestOpenDirRefusesWhatOthersCouldHaveWritten(t *testing.T) {
 		if d, err := OpenDir(dir); err == nil {
 			d.Close()
 			t.Errorf("mode %v was taken", mode)
-		} else if !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "others may write") {
+		} else if !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "other users may write") {
 			t.Error(err)
 		}
 	}

@@ -41,7 +41,7 @@ func setFSIdentity(uid, gid int) error {
 		}
 		now, err := call(-1)
 		if err == nil && now != id {
-			err = errors.New("cannot take on id " + itoa(id) + " for access to files")
+			err = errors.New("cannot switch to ID " + itoa(id) + " for access to files")
 		}
 		return err
 	}

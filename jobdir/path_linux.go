@@ -104,7 +104,7 @@ func (w walker) step(dirfd int, name string) (fd int, link string, err error) {
 func (w walker) check(st *unix.Stat_t) error {
 	owner := int(st.Uid)
 	if owner != 0 && owner != unix.Geteuid() && !slices.Contains(w.trusted, owner) {
-		return errors.New("it belongs to user id " + itoa(owner) + ", who could exchange it")
+		return errors.New("it belongs to user ID " + itoa(owner) + ", who could replace it")
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return nil
@@ -117,7 +117,7 @@ func (w walker) check(st *unix.Stat_t) error {
 		writers &^= 0o020 // the user's own group, as with umask 002
 	}
 	if writers != 0 && st.Mode&unix.S_ISVTX == 0 {
-		return errors.New("others may write to it, and it has no sticky bit (mode " + octal(st.Mode&0o7777) + ")")
+		return errors.New("other users may write to it, and it has no sticky bit (mode " + octal(st.Mode&0o7777) + ")")
 	}
 	return nil
 }

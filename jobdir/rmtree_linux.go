@@ -314,7 +314,7 @@ func (r *remover) readable(path int) (int, error) {
 
 func (r *remover) check(st *unix.Stat_t) error {
 	if r.owners != nil && !slices.Contains(r.owners, int(st.Uid)) {
-		return errors.New("it is a directory of user id " + itoa(int(st.Uid)) + " with something in it")
+		return errors.New("it is a directory of user ID " + itoa(int(st.Uid)) + " with something in it")
 	}
 	return nil
 }

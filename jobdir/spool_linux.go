@@ -202,7 +202,7 @@ func (s *Spool) parent(id job.ID) (fd int, name string, err error) {
 		return s.active, task, nil
 	}
 	if !plainName(id.PETask) || !strings.Contains(id.PETask, ".") {
-		return -1, "", &Error{"use the directory of job", id.String(), errors.New(quote(id.PETask) + " is not an id of a task")}
+		return -1, "", &Error{"use the directory of job", id.String(), errors.New(quote(id.PETask) + " is not the ID of a task")}
 	}
 	fd, err = openat(s.active, task, openDirFlags, 0)
 	if err != nil {

@@ -304,15 +304,15 @@ func TestOpenSpoolRefusals(t *testing.T) {
 	}
 	must(t, os.Mkdir(base+"/open", 0o755))
 	must(t, os.Chmod(base+"/open", 0o777))
-	refused(base+"/open", "others may write")
-	refused(base+"/open/spool", "others may write") // they could exchange it
+	refused(base+"/open", "other users may write")
+	refused(base+"/open/spool", "other users may write") // they could exchange it
 	must(t, os.Chmod(base+"/open", 0o777|os.ModeSticky))
-	refused(base+"/open", "others may write")
+	refused(base+"/open", "other users may write")
 	s, err := OpenSpool(base + "/open/a/b")
 	must(t, err)
 	s.Close()
 	must(t, os.Chmod(base+"/open/a/b/active_jobs", 0o777))
-	refused(base+"/open/a/b", "others may write")
+	refused(base+"/open/a/b", "other users may write")
 	must(t, os.WriteFile(base+"/file", nil, 0o644))
 	refused(base+"/file", "not a directory")
 	must(t, os.Mkdir(base+"/s", 0o755))
@@ -324,11 +324,11 @@ func TestOpenSpoolRefusals(t *testing.T) {
 	needRoot(t)
 	must(t, os.Mkdir(base+"/alice", 0o755))
 	must(t, os.Chown(base+"/alice", alice, alice))
-	refused(base+"/alice", "belongs to user id 20001")
-	refused(base+"/alice/spool", "belongs to user id 20001")
+	refused(base+"/alice", "belongs to user ID 20001")
+	refused(base+"/alice/spool", "belongs to user ID 20001")
 	must(t, os.Symlink(base, base+"/open/link"))
 	must(t, os.Lchown(base+"/open/link", alice, alice))
-	refused(base+"/open/link/x", "belongs to user id 20001")
+	refused(base+"/open/link/x", "belongs to user ID 20001")
 }
 
 func TestSpoolThroughLinkOfAdministrator(t *testing.T) {

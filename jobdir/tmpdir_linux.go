@@ -179,7 +179,7 @@ func (t *Tmpdir) handOver(parent int, name string, uid, gid int, made func(Tmpdi
 		return err
 	}
 	if int(st.Uid) != unix.Geteuid() {
-		return errors.New("it was replaced by one of user id " + itoa(int(st.Uid)))
+		return errors.New("it was replaced by one of user ID " + itoa(int(st.Uid)))
 	}
 	t.Dev, t.Ino = st.Dev, st.Ino
 	failpoint.At("jobdir-tmpdir-made")

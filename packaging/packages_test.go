@@ -453,8 +453,8 @@ func TestUnitsPassSystemdAnalyze(t *testing.T) {
 	for path, starts := range map[string]string{
 		"system/execd.service":            "/usr/bin/execd $EXECD_COMMAND $EXECD_OPTS",
 		"system/execd-standalone.service": "/usr/bin/execd standalone $EXECD_OPTS",
-		"system/execd-front.service":      "/usr/bin/execd standalone $EXECD_OPTS --front-user execd --only front",
-		"system/execd-launcher.service":   "/usr/bin/execd standalone $EXECD_OPTS --front-user execd --only launcher",
+		"system/execd-front.service":      "/usr/bin/execd $EXECD_COMMAND $EXECD_OPTS --front-user execd --only front",
+		"system/execd-launcher.service":   "/usr/bin/execd $EXECD_COMMAND $EXECD_OPTS --front-user execd --only launcher",
 		"user/execd.service":              "/usr/bin/execd standalone $EXECD_OPTS",
 	} {
 		text, err := os.ReadFile(root + "/usr/lib/systemd/" + path)
@@ -477,8 +477,8 @@ func TestUnitsPassSystemdAnalyze(t *testing.T) {
 	}
 }
 
-// TestFrontUnitIsConfined: systemd rates the unit of the front as well confined. Jobs get the same limits from the
-// launcher's unit as from that of a daemon of one process.
+// TestFrontUnitIsConfined checks that systemd rates the unit of the front as well confined, and that
+// jobs get the same limits from the launcher's unit as from that of a daemon of one process.
 func TestFrontUnitIsConfined(t *testing.T) {
 	testenv.Require(t, testenv.Packages)
 	const most = 2.0

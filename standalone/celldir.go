@@ -27,16 +27,16 @@ func MakeCellDir(dir string, h *daemon.Host) (string, error) {
 	})
 }
 
-// makeCellDir makes it. Unless the site has a Grid Engine, and says where, SGE_ROOT and SGE_CELL
-// name it to everything that the daemon starts: jobs, load sensors, verifiers. All of these
-// take the variables from the environment of this process. Without the directory, on a full
-// disk, jobs still run.
+// makeCellDir makes the directory that jobs find as SGE_ROOT. Unless the environment of the daemon
+// contains SGE_ROOT already, makeCellDir sets SGE_ROOT and SGE_CELL there, and so for everything that
+// the daemon starts: jobs, load sensors, verifiers. If the directory cannot be made, for example on a
+// full disk, jobs still run.
 func (m *Master) makeCellDir() {
 	if m.host.CellDir != "" {
 		return // root has made it
 	}
 	if _, err := MakeCellDir(m.cellDir(), m.host); err != nil {
-		m.log.Warn("scripts may not find the files of a Grid Engine", "error", err)
+		m.log.Warn("scripts may not find the directory of the cell", "error", err)
 	}
 	if os.Getenv("SGE_ROOT") != "" {
 		return

@@ -28,7 +28,7 @@ func amended(list []api.Amended) (map[uint32]command.Confirmation, *agentapi.Err
 	return of, nil
 }
 
-// amendments are the jobs to be confirmed, as they travel.
+// amendments returns the jobs to be confirmed in the form of the API.
 func amendments(list []command.Amendment) (to []api.Amend) {
 	for _, a := range list {
 		to = append(to, api.Amend{Job: a.Job, UID: uint32(a.UID), Key: a.Key, Submission: a.Submission})
@@ -64,7 +64,7 @@ func (m *Master) keepSubmissions(ctx context.Context) {
 				break // the next call makes up for this one
 			}
 			if err := m.host.Keep(list); err != nil {
-				m.log.Warn("the launcher keeps submissions of jobs that have left", "error", err)
+				m.log.Warn("the launcher still has submissions of jobs that have left the queue", "error", err)
 			}
 		case <-ctx.Done():
 			return

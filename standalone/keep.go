@@ -122,7 +122,7 @@ func (m *Master) commit() error {
 func (m *Master) acknowledge(list []ack) {
 	tell := func(a ack) {
 		if err := m.commands.AcknowledgeJob(m.context, a.id, a.number); err != nil && m.context.Err() == nil {
-			m.log.Error("the agent does not take an acknowledgement", "job", a.id.String(), "error", err)
+			m.log.Error("the agent refused an acknowledgement", "job", a.id.String(), "error", err)
 		}
 	}
 	var now []ack

@@ -84,7 +84,7 @@ func (m *Master) takeReports(ctx context.Context) {
 		batch, err := m.commands.Reports(ctx, after)
 		if err != nil {
 			if ctx.Err() == nil {
-				m.log.Error("the agent does not report", "error", err)
+				m.log.Error("cannot get the reports of the agent", "error", err)
 			}
 			return
 		}
@@ -263,7 +263,7 @@ func (m *Master) foreignReport(r *agent.JobReport) {
 		m.log.Warn("ending a job of a previous queue: it is not in the current queue", "job", r.ID.String(), "owner", r.Owner)
 		m.signal(&run{key: r.Key, id: r.ID}, agent.Kill)
 	case !former && !m.foreign[r.Key]:
-		m.log.Warn("a job of another master is here, and left alone", "job", r.ID.String(), "owner", r.Owner)
+		m.log.Warn("ignoring a job of another master", "job", r.ID.String(), "owner", r.Owner)
 	}
 	if m.foreign[r.Key] = true; ended {
 		delete(m.foreign, r.Key)

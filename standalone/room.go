@@ -18,7 +18,7 @@ func (m *Master) room() *cell.Room {
 	}
 	fs, err := fileSystem(m.host.Spool)
 	if err != nil {
-		m.log.Warn("cannot find out how much room there is for jobs", "directory", m.host.Spool, "error", err)
+		m.log.Warn("cannot determine how much room there is for jobs", "directory", m.host.Spool, "error", err)
 		return nil
 	}
 	return &cell.Room{

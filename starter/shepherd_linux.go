@@ -259,13 +259,13 @@ func (s *Shepherd) daemonEnvironment() []string {
 func (s *Shepherd) refuseOwner() string {
 	switch {
 	case s.owner.UID == 0 && s.privileged:
-		return "user " + s.owner.Name + " is root: jobs of root are not run"
+		return "user " + s.owner.Name + " is root: root cannot own a job"
 	case int64(s.owner.UID) < int64(s.d.MinUID):
-		return "user " + s.owner.Name + " has user id " + itoa(int(s.owner.UID)) + ", below min_uid " + itoa(s.d.MinUID)
+		return "user " + s.owner.Name + " has user ID " + itoa(int(s.owner.UID)) + ", below min_uid " + itoa(s.d.MinUID)
 	case int64(s.owner.GID) < int64(s.d.MinGID):
-		return "user " + s.owner.Name + " has group id " + itoa(int(s.owner.GID)) + ", below min_gid " + itoa(s.d.MinGID)
+		return "user " + s.owner.Name + " has group ID " + itoa(int(s.owner.GID)) + ", below min_gid " + itoa(s.d.MinGID)
 	case !s.privileged && int(s.owner.UID) != unix.Getuid():
-		return "job of user " + s.owner.Name + " cannot be run by user id " + itoa(unix.Getuid()) + ": only root may"
+		return "job of user " + s.owner.Name + " cannot be run by user ID " + itoa(unix.Getuid()) + ": only root may"
 	}
 	return ""
 }

@@ -60,12 +60,12 @@ func (s *Shepherd) tmpdirProblem() string {
 	}
 	switch {
 	case st.Uid != s.owner.UID:
-		return "it belongs to user id " + itoa(int(st.Uid))
+		return "it belongs to user ID " + itoa(int(st.Uid))
 	case st.Mode&0o022 != 0:
-		return "others may write to it"
+		return "other users may write to it"
 	}
 	if name, err := oslite.FirstName(fd); err == nil && name != "" {
-		return "there was something in it before the job: " + name
+		return "it was not empty before the job: it contains " + name
 	}
 	return ""
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The options that a master reads are limited in number and size, wherever they are. The text of a
-// script is not.
+// TestBounds checks that the options that a master reads are limited in number and size, wherever they
+// are. The text of a script is not.
 func TestBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		args  []string
@@ -16,7 +16,7 @@ func TestBounds(t *testing.T) {
 		"a long command line":  {args: append(strings.Fields(strings.Repeat("-h ", mostOptions+1)), "job"), want: "more than 65536 options"},
 		"many lines":           {files: map[string]string{"job": strings.Repeat("#$ -h\n", mostOptions+1)}, want: "more than 65536 options"},
 		"a long line":          {files: map[string]string{"job": "#$" + strings.Repeat(" -h", mostOptionLine/3+1) + "\n"}, want: "the line has 1048578 bytes"},
-		"zeros":                {args: []string{"-@", "zeros", "job"}, files: map[string]string{"job": "", "zeros": "-h\n" + strings.Repeat("\x00", 100)}, want: "zeros:2: there is a zero byte: the file is not a text"},
+		"zeros":                {args: []string{"-@", "zeros", "job"}, files: map[string]string{"job": "", "zeros": "-h\n" + strings.Repeat("\x00", 100)}, want: "zeros:2: it contains a zero byte: it is not a text file"},
 		"as many as may be":    {files: map[string]string{"job": strings.Repeat("#$ -h\n", mostOptions)}},
 		"a long script":        {files: map[string]string{"job": strings.Repeat("# -h\n", mostOptions+1) + strings.Repeat("x", 2*mostOptionLine)}},
 		"files of files":       {args: []string{"-@", "0", "job"}, files: nested(8, 8), want: "more than 65536 options"},

@@ -194,7 +194,7 @@ func (e *missingError) Error() string { return e.Err.Error() }
 
 func (p *parser) read(name string) ([]byte, error) {
 	if p.in.ReadFile == nil {
-		return nil, errors.New("files can't be read here")
+		return nil, errors.New("files cannot be read here")
 	}
 	return p.in.ReadFile(name)
 }

@@ -244,7 +244,7 @@ func (b *builder) apply(s setting) error {
 	switch s.option.Treatment {
 	case Refused:
 		if !harmless {
-			return s.problem(errors.New("the option is not supported here: it would change how the job runs, and can't be honoured"))
+			return s.problem(errors.New("the option is not supported here: it would change how the job runs, and cannot be honoured"))
 		}
 	case Noted:
 		if harmless {

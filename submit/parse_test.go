@@ -99,7 +99,7 @@ func TestCommandLine(t *testing.T) {
 	for name, c := range map[string]struct{ args, want string }{
 		"a file that names itself":       {"-@ loop s", `loop:1: "-@ loop": files of options are nested more than 10 deep`},
 		"a file of options is missing":   {"-@ gone s", `command line: "-@ gone": cannot read the file: open gone: file does not exist`},
-		"a refused option in a file":     {"-@ qrsh s", `qrsh:2: "-inherit": the option is not supported here: it would change how the job runs, and can't be honoured`},
+		"a refused option in a file":     {"-@ qrsh s", `qrsh:2: "-inherit": the option is not supported here: it would change how the job runs, and cannot be honoured`},
 		"the script is missing":          {"gone", `command line: "gone": cannot read the script: open gone: file does not exist`},
 		"nothing on standard input":      {"", `command line: no script or command is named, and standard input is empty`},
 		"a binary without a command":     {"-b y", `command line: -b y needs a command`},
@@ -107,8 +107,8 @@ func TestCommandLine(t *testing.T) {
 		"unknown option like none":       {"-xyzzy s", `command line: "-xyzzy": unknown option`},
 		"a value is missing":             {"-pe smp", `command line: "-pe smp": a value is missing, expected -pe pe_name n[-[m]]|[-]m,...`},
 		"an instance without a strategy": {"-binding env", `command line: "-binding env": a value is missing, expected -binding [set|env|pe] strategy`},
-		"a refused option":               {"-inherit s", `command line: "-inherit": the option is not supported here: it would change how the job runs, and can't be honoured`},
-		"a pty":                          {"-pty y s", `command line: "-pty y": the option is not supported here: it would change how the job runs, and can't be honoured`},
+		"a refused option":               {"-inherit s", `command line: "-inherit": the option is not supported here: it would change how the job runs, and cannot be honoured`},
+		"a pty":                          {"-pty y s", `command line: "-pty y": the option is not supported here: it would change how the job runs, and cannot be honoured`},
 		"a name from a script with a digit": {
 			"-b y /usr/bin/7z", `command line: "/usr/bin/7z": the job would be named after it, but the name "7z" begins with a digit; give it a name with -N`,
 		},
@@ -341,7 +341,7 @@ func TestCwd(t *testing.T) {
 	}
 }
 
-// Each option with invalid values, which the error must name.
+// TestBadValues checks each option with invalid values, which the error must name.
 func TestBadValues(t *testing.T) {
 	long := strings.Repeat("x", 513)
 	for option, values := range map[string][]string{
@@ -493,7 +493,8 @@ func TestAccumulation(t *testing.T) {
 	}
 }
 
-// A server has the script of a job, and no access to the submitter's files.
+// TestReadOptions checks that a server has the script of a job, and no access to the submitter's
+// files.
 func TestReadOptions(t *testing.T) {
 	in := Input{
 		Args:        []string{"-@", "opts", "s"},
@@ -506,7 +507,8 @@ func TestReadOptions(t *testing.T) {
 	}
 }
 
-// Only a name on the command line was chosen by the user who typed it.
+// TestNestedOptionFiles checks that only a name on the command line was chosen by the user who typed
+// it.
 func TestNestedOptionFiles(t *testing.T) {
 	read := map[string]bool{}
 	_, err := Parse(Input{

@@ -20,7 +20,7 @@ func (p *parser) script(line commandLine) ([]byte, error) {
 		return text, nil
 	}
 	var text []byte
-	err := errors.New("it can't be read here")
+	err := errors.New("it cannot be read here")
 	if p.in.ReadStdin != nil {
 		text, err = p.in.ReadStdin()
 	}
@@ -53,7 +53,7 @@ func (p *parser) requestFile(f File, depth int) ([]setting, error) {
 	}
 	if i := bytes.IndexByte(f.Text, 0); i >= 0 {
 		at.line = 1 + bytes.Count(f.Text[:i], []byte("\n"))
-		return nil, at.problem("", "", "there is a zero byte: the file is not a text")
+		return nil, at.problem("", "", "it contains a zero byte: it is not a text file")
 	}
 	return p.lines(f, at, func(line string) string { return line })
 }

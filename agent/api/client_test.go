@@ -67,18 +67,18 @@ func TestDial(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"nothing":                     {Options{}, "give the address of an agent, or the path of its socket"},
-		"both":                        {Options{Address: "a:1", Socket: "/s"}, "give the address of an agent, or"},
-		"no certificates":             {Options{Address: "a:1"}, "cannot talk to the agent a:1: certificates are needed, or on this host a token"},
-		"a token on a socket":         {Options{Socket: "/s", Token: "x"}, "it takes neither certificates nor a token"},
-		"certificates on a socket":    {Options{Socket: "/s", TLS: &TLS{}}, "it takes neither certificates nor a token"},
+		"nothing":                     {Options{}, "expected either the address of an agent or the path of its socket"},
+		"both":                        {Options{Address: "a:1", Socket: "/s"}, "expected either the address"},
+		"no certificates":             {Options{Address: "a:1"}, "cannot talk to the agent a:1: certificates are missing: an address needs them, or a token if it is a loopback address"},
+		"a token on a socket":         {Options{Socket: "/s", Token: "x"}, "cannot be used with a Unix socket"},
+		"certificates on a socket":    {Options{Socket: "/s", TLS: &TLS{}}, "cannot be used with a Unix socket"},
 		"certificates without files":  {Options{Address: "a:1", TLS: &TLS{}}, "TLS needs three files"},
-		"certificates and a token":    {Options{Address: "a:1", TLS: &TLS{}, TokenFile: "x"}, "no token is needed"},
+		"certificates and a token":    {Options{Address: "a:1", TLS: &TLS{}, TokenFile: "x"}, "cannot be used together"},
 		"certificates without a port": {Options{Address: "a", TLS: &TLS{}}, "missing port"},
 		"files that are not there":    {Options{Address: "a:1", TLS: &TLS{CA: "/no", Certificate: "/no", Key: "/no"}}, "/no: no such file"},
 		"a token file that is none":   {Options{Address: "a:1", TokenFile: "/no"}, "cannot read the token: open /no"},
-		"a token of two words":        {Options{Address: "a:1", TokenFile: file}, "not one word"},
-		"a token with a line's end":   {Options{Address: "a:1", Token: "a\nX: y"}, "not one word"},
+		"a token of two words":        {Options{Address: "a:1", TokenFile: file}, "expected one word"},
+		"a token with a line's end":   {Options{Address: "a:1", Token: "a\nX: y"}, "expected one word"},
 	} {
 		if _, err := Dial(test.options); err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "cannot talk to the agent") {
 			t.Errorf("%s: got %v; want ...%s...", name, err, test.want)

@@ -101,14 +101,14 @@ func Dial(options Options) (*Client, error) {
 	var err error
 	switch {
 	case (options.Address == "") == (options.Socket == ""):
-		err = errors.New("give the address of an agent, or the path of its socket")
+		err = errors.New("expected either the address of an agent or the path of its socket")
 	case options.Socket != "":
 		c.where, c.url = options.Socket, "http://localhost"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", options.Socket)
 		}
 		if options.TLS != nil || options.Token != "" || options.TokenFile != "" {
-			err = errors.New("on a Unix socket the agent knows who asks: it takes neither certificates nor a token")
+			err = errors.New("certificates and a token cannot be used with a Unix socket: the kernel tells the agent the user ID of its client")
 		}
 	case options.TLS != nil:
 		c.where, c.url = options.Address, "https://"+options.Address
@@ -139,7 +139,7 @@ func setDefaults(o *Options) {
 func (c *Client) useTLS(transport *http.Transport) error {
 	o := c.options.TLS
 	if c.options.Token != "" || c.options.TokenFile != "" {
-		return errors.New("with certificates no token is needed")
+		return errors.New("certificates and a token cannot be used together")
 	}
 	name := o.ServerName
 	if name == "" {
@@ -172,7 +172,7 @@ func (c *Client) useToken(transport *http.Transport) error {
 	token := c.options.Token
 	if token == "" {
 		if c.options.TokenFile == "" {
-			return errors.New("certificates are needed, or on this host a token")
+			return errors.New("certificates are missing: an address needs them, or a token if it is a loopback address")
 		}
 		b, err := os.ReadFile(c.options.TokenFile)
 		if err != nil {
@@ -181,7 +181,7 @@ func (c *Client) useToken(transport *http.Transport) error {
 		token = strings.TrimSpace(string(b))
 	}
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return errors.New("the token is not one word of visible characters")
+		return errors.New("invalid token: expected one word of printable characters")
 	}
 	c.header.Set("Authorization", "Bearer "+token)
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -199,7 +199,7 @@ func (c *Client) useToken(transport *http.Transport) error {
 }
 
 // errNotHere is the error for a token with an address of another host.
-var errNotHere = errors.New("the address is not of this host: certificates are needed")
+var errNotHere = errors.New("the address is not a loopback address: it needs certificates")
 
 func checkHere(peer net.Addr) error {
 	if a, ok := peer.(*net.TCPAddr); !ok || !a.IP.IsLoopback() {

@@ -119,11 +119,11 @@ func (l *Log) open() error {
 		case st.Mode&unix.S_IFMT != unix.S_IFREG:
 			err = errors.New("it is not a regular file")
 		case int(st.Uid) != os.Geteuid():
-			err = fmt.Errorf("it belongs to user id %d, expected %d", st.Uid, os.Geteuid())
+			err = fmt.Errorf("it belongs to user ID %d, expected %d", st.Uid, os.Geteuid())
 		case st.Nlink != 1:
-			err = fmt.Errorf("it has %d names", st.Nlink)
+			err = fmt.Errorf("it has %d hard links, expected 1", st.Nlink)
 		case st.Mode&0o022 != 0:
-			err = fmt.Errorf("others can write to it (mode %04o)", st.Mode&0o7777)
+			err = fmt.Errorf("other users can write to it (mode %04o)", st.Mode&0o7777)
 		}
 	}
 	if err != nil {
@@ -383,7 +383,7 @@ func (l *Log) Check() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.flush(); err != nil {
-		return fmt.Errorf("nothing is changed without a record in the audit log: %w", err)
+		return fmt.Errorf("cannot change anything without a record in the audit log: %w", err)
 	}
 	return nil
 }

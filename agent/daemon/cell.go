@@ -14,8 +14,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// joinCell finds out which cell of Grid Engine this host belongs to, and how it is called
-// there.
+// joinCell finds out to which cell of Grid Engine this host belongs, and the name of the host there.
 func (d *daemon) joinCell() error {
 	var err error
 	if d.cell, err = gridengine.OpenCell(os.Getenv); err != nil {
@@ -40,7 +39,7 @@ func (d *daemon) openLink(shepherd string) error {
 		return fmt.Errorf("--master gridengine: the user of this daemon: %w", err)
 	}
 	if me.Name != "root" && me.Name != d.cell.AdminUser {
-		return fmt.Errorf("--master gridengine: sge_qmaster talks to root and %s alone, and this is %s", d.cell.AdminUser, me.Name)
+		return fmt.Errorf("--master gridengine: sge_qmaster accepts only root and %s, and this daemon runs as %s", d.cell.AdminUser, me.Name)
 	}
 	d.link, err = gridengine.New(gridengine.Options{
 		Cell: d.cell, Host: d.host, Cluster: d.agent.Cluster, Install: d.installFromMaster,

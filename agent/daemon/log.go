@@ -142,7 +142,7 @@ func (s *sink) use(system bool) error {
 	}
 	w, err := dial()
 	if err != nil {
-		return fmt.Errorf("the log does not go to the system logger (USE_SYSLOG): %w", err)
+		return fmt.Errorf("cannot use the system logger (USE_SYSLOG): %w", err)
 	}
 	s.system = w
 	return nil

@@ -178,7 +178,7 @@ func (d *daemon) serveMetrics(ctx context.Context) error {
 	}
 	d.beside.Go(func() {
 		if err := d.observer.metrics.Serve(ctx, l); err != nil {
-			d.log.Error("metrics are not served any more", "error", err)
+			d.log.Error("cannot continue to serve metrics", "error", err)
 		}
 	})
 	return nil

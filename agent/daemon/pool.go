@@ -50,7 +50,7 @@ func freeSpace(dir string) uint64 {
 func memoryOfJobs() (uint64, error) {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
-		return 0, fmt.Errorf("cannot find out how much memory the host has: %w", err)
+		return 0, fmt.Errorf("cannot determine how much memory the host has: %w", err)
 	}
 	return withoutReserve(min(uint64(info.Totalram)*uint64(info.Unit), cgroup.MemoryBound())), nil //nolint:unconvert // 32 bits on some architectures
 }

@@ -59,7 +59,7 @@ func (d *daemon) openWeb() (err error) {
 	if d.Web == nil {
 		return errors.New("--web: this command has no pages")
 	}
-	files, err := certfile.OpenServer(certfile.Paths{Certificate: d.tlsCert, Key: d.tlsKey, CA: d.tlsCA}, func(err error) { d.log.Error("certificates of --web", "error", err) })
+	files, err := certfile.OpenServer(certfile.Paths{Certificate: d.tlsCert, Key: d.tlsKey, CA: d.tlsCA}, func(err error) { d.log.Error("cannot use the new certificates of --web", "error", err) })
 	if err != nil {
 		return fmt.Errorf("--web: %w", err)
 	}
@@ -83,10 +83,10 @@ func (d *daemon) serveWeb(ctx context.Context) {
 	if d.pages == nil {
 		return
 	}
-	d.log.Info("serves pages", "address", d.browsers.Addr().String())
+	d.log.Info("serving pages", "address", d.browsers.Addr().String())
 	d.beside.Go(func() {
 		if err := d.pages.Serve(ctx, d.browsers); err != nil {
-			d.log.Error("web pages", "error", err)
+			d.log.Error("cannot continue to serve pages", "error", err)
 		}
 	})
 }

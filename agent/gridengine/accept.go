@@ -112,7 +112,7 @@ func (s *session) serve(nc *accepted) {
 	conn, err := commlib.Server(s.decrypt(nc), options, decide)
 	stop()
 	if err != nil {
-		if !errors.Is(err, net.ErrClosed) { // by us
+		if !errors.Is(err, net.ErrClosed) { // this side has closed it
 			s.complain("a connection was not set up", "from", nc.RemoteAddr().String(), "endpoint", from.String(), "error", err)
 		}
 		return
@@ -179,7 +179,7 @@ func (s *session) decide(nc *accepted, r *commlib.ConnectRequest) commlib.Connec
 				return commlib.ConnectResponse{Condition: commlib.NotUnique, Text: "endpoint \"" + from.String() + "\" is already connected"}
 			}
 		case <-s.ctx.Done():
-			return denied("the daemon ends")
+			return denied("the daemon is stopping")
 		}
 	case commlib.ExecdHandle, commlib.Qping:
 		if from.ID == 0 {

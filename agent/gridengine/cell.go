@@ -80,7 +80,7 @@ func OpenCell(env func(string) string) (*Cell, error) {
 	}
 	values, err := readBootstrap(c.path("bootstrap"))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the bootstrap file of the cell %q: %w; is SGE_ROOT mounted, and SGE_CELL right?", c.Name, err)
+		return nil, fmt.Errorf("cannot read the bootstrap file of the cell %q: %w; check that SGE_ROOT is mounted and SGE_CELL is correct", c.Name, err)
 	}
 	if c.AdminUser = values["admin_user"]; c.AdminUser == "" || strings.EqualFold(c.AdminUser, "none") {
 		c.AdminUser = "root"
@@ -118,15 +118,15 @@ func (c *Cell) Protocol() *message.Protocol {
 
 func (c *Cell) path(name string) string { return filepath.Join(c.Root, c.Name, "common", name) }
 
-// Master returns the host on which qmaster is, as act_qmaster has it now.
+// Master reads the host of qmaster from act_qmaster.
 func (c *Cell) Master() (string, error) {
 	text, err := userfile.Read(c.path("act_qmaster"), textfile.MaxConfig)
 	if err != nil {
-		return "", fmt.Errorf("cannot find out where sge_qmaster is: %w", err)
+		return "", fmt.Errorf("cannot determine where sge_qmaster is: %w", err)
 	}
 	words := strings.Fields(string(text))
 	if len(words) == 0 {
-		return "", fmt.Errorf("cannot find out where sge_qmaster is: %s is empty", c.path("act_qmaster"))
+		return "", fmt.Errorf("cannot determine where sge_qmaster is: %s is empty", c.path("act_qmaster"))
 	}
 	return c.Names.Canonical(words[0]), nil
 }
@@ -172,8 +172,7 @@ func port(env func(string) string, variable, service, services string, other int
 	return other, nil
 }
 
-// Names compares names of hosts as the cell does, and gives each the name that it is
-// known by.
+// Names compares names of hosts as the cell does, and returns the main name of each host.
 type Names struct {
 	aliases       map[string]string // in small letters: main name
 	defaultDomain string

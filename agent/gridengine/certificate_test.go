@@ -106,7 +106,7 @@ func TestTLSWithAnotherMaster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nc.Write([]byte("x")); err == nil || !strings.Contains(err.Error(), "another certificate") {
+	if _, err := nc.Write([]byte("x")); err == nil || !strings.Contains(err.Error(), "differs from its certificate") {
 		t.Errorf("it was written to: %v", err)
 	}
 	there.Close()

@@ -91,7 +91,7 @@ func (s *session) startTask(codec *message.Codec, payload []byte) (string, error
 		}
 		found <- id
 	}) {
-		return "", errors.New("the daemon ends")
+		return "", errors.New("the daemon is stopping")
 	}
 	around := s.surroundings()
 	t := &agent.TaskStart{

@@ -34,8 +34,9 @@ func (o *Options) checkSecurity() error {
 	return nil
 }
 
-// sign returns a message with a credential of munged in place of the sender's name, if the cell has
-// security_mode munge. Each credential is accepted once: sign each message anew before it is sent.
+// sign returns a message with a credential of munged instead of the sender's name, if the cell has
+// security_mode munge. sge_qmaster accepts each credential only once: sign a message again before
+// sending it again.
 func (s *session) sign(codec *message.Codec, payload []byte) ([]byte, error) {
 	if !s.options.Cell.Security.Munge {
 		return payload, nil
@@ -68,11 +69,11 @@ func (s *session) sender(payload []byte) (string, error) {
 		return "", err
 	}
 	if uid != c.UID {
-		return "", fmt.Errorf("its sender says to have user id %d, its credential is of %d", uid, c.UID)
+		return "", fmt.Errorf("its sender claims user ID %d, but its credential has %d", uid, c.UID)
 	}
 	name := s.options.UserOf(uid)
 	if name == "" {
-		return "", fmt.Errorf("its sender has user id %d, which no user of this host has", uid)
+		return "", fmt.Errorf("its sender has user ID %d, which no user of this host has", uid)
 	}
 	return name, nil
 }

@@ -85,7 +85,7 @@ func (c *commands) serve(draining string) {
 	defer c.mu.Unlock()
 	c.refuse = nil
 	if draining != "" {
-		c.refuse = &agent.Error{Code: agent.Unavailable, Err: errors.New("no jobs are taken: " + draining)}
+		c.refuse = &agent.Error{Code: agent.Unavailable, Err: errors.New("the host takes no jobs: " + draining)}
 	}
 	c.number++
 	c.service = &agent.ServiceReport{Number: c.number, Draining: draining}

@@ -29,7 +29,7 @@ func (c *Cell) OwnName(ctx context.Context) (string, error) {
 		}
 		return c.Names.Canonical(host), nil
 	}
-	return "", fmt.Errorf("the name of this host, %q, leads to loopback addresses alone: Grid Engine needs one that others can use; change /etc/hosts, or name the host with --host", host)
+	return "", fmt.Errorf("the name of this host, %q, has only loopback addresses: Grid Engine needs an address that other hosts can reach; change /etc/hosts, or name the host with --host", host)
 }
 
 func addressesOf(ctx context.Context, host string) ([]netip.Addr, error) {

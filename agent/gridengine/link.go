@@ -33,11 +33,11 @@ type Options struct {
 	// Install has the files of a configuration directory (qconf.Load) used from now on,
 	// and after a restart.
 	Install    func(files map[string]string) error
-	BinaryPath string // directory of our executables
+	BinaryPath string // directory of execd's executables
 	Executable string // path of execd, which users can run
 	// ShellOf returns the login shell of a user, or "" if it is unknown.
 	ShellOf func(user string) string
-	// Topology returns the load value m_topology as topology.Topology.Tree has it; nil for the usual form.
+	// Topology returns the load value m_topology in the form of topology.Topology.Tree; nil for the usual form.
 	Topology func() (string, error)
 	// Identity is the identity of this daemon for sge_qmaster.
 	Identity message.Identity
@@ -369,9 +369,9 @@ func (s *session) pause() time.Duration {
 	return pause
 }
 
-// worked notes that the connection is of use: when it is lost, the first attempt to connect
-// again needs no pause. That a connection could be made says less: a qmaster that is about
-// to end takes connections, too.
+// worked notes that the connection has carried messages: when it is lost, the first attempt to connect
+// again needs no pause. A connection alone proves little, because a qmaster that is about to end
+// accepts connections, too.
 func (s *session) worked() { s.retry = 0 }
 
 // again dials after a pause.
@@ -508,7 +508,7 @@ func (s *session) number() uint32 {
 	return s.packet
 }
 
-// register makes us known to qmaster, and then tells it everything.
+// register registers this host with qmaster, and then sends a full report.
 func (s *session) register() {
 	s.ask(s.codec().RegistrationRequest(s.number(), s.before), func(r *message.Request) {
 		if f := r.Failure(); f != nil {
@@ -560,7 +560,7 @@ func (s *session) fetch(then func()) {
 }
 
 // configured returns the handler that applies the configuration in an answer and then calls then.
-// everybody says that the answer may contain the configurations of all hosts.
+// If everybody is true, the answer may contain the configurations of all hosts.
 func (s *session) configured(everybody bool, then func()) func(*message.Request) {
 	return func(r *message.Request) {
 		if f := r.Failure(); f != nil {
@@ -617,7 +617,7 @@ func (s *session) configure(list []message.Configuration) error {
 	if versions := versionsOf(s.configurations); versions != versionsOf(former) {
 		s.log.Info("the configuration of sge_qmaster is used", "versions", versions)
 		for _, err := range unusable {
-			s.log.Error("a parameter of the configuration cannot be used, and has its default", "error", err)
+			s.log.Error("a parameter of the configuration cannot be used: its default applies", "error", err)
 		}
 	}
 	return nil
@@ -655,7 +655,7 @@ func (s *session) follow() {
 		b, err := s.commands.Reports(s.ctx, after)
 		if err != nil {
 			if s.ctx.Err() == nil {
-				s.log.Error("the agent reports nothing", "error", err)
+				s.log.Error("cannot get the reports of the agent", "error", err)
 				return
 			}
 			continue

@@ -46,7 +46,7 @@ func (s *session) receive(m *commlib.Message) {
 	var err error
 	switch tag {
 	case message.TagGDIRequest:
-		err = fmt.Errorf("an answer to the message %d, which was not a request", m.ResponseTo)
+		err = fmt.Errorf("it answers message %d, which was not a request", m.ResponseTo)
 	case message.TagAcknowledge:
 		var list []message.Acknowledgement
 		list, err = codec.DecodeAcknowledgements(m.Payload)
@@ -68,7 +68,7 @@ func (s *session) receive(m *commlib.Message) {
 	case message.TagKillExecd:
 		var n uint32
 		if n, err = codec.DecodeNumber(m.Payload); err == nil {
-			s.log.Info("sge_qmaster asked this daemon to end", "with its jobs", n != 0)
+			s.log.Info("sge_qmaster asked this daemon to stop", "with its jobs", n != 0)
 			s.commands.Shutdown(n != 0)
 		}
 	case message.TagGetNewConf:

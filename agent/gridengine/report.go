@@ -253,7 +253,7 @@ func (s *session) treeOf(text string) string {
 	tree, err := s.options.Topology()
 	if err != nil {
 		if !s.load.treeless {
-			s.log.Warn("the parts of this host are not known: until they are, jobs are not bound to processors", "error", err)
+			s.log.Warn("cannot determine the topology of this host: jobs are not bound to processors until it is known", "error", err)
 		}
 		s.load.treeless = true
 		return ""

@@ -103,14 +103,14 @@ func (p *Plan) chooseCores(spool *jobdir.Spool, t topology.Topology, queue topol
 	used, _, err := coresInUse(spool, p.Description.Host, t, nil)
 	if err != nil {
 		// Two jobs bound to the same core are worse than an unbound job.
-		return binding.Binding{}, fmt.Errorf("cannot find out which cores are in use: %w", err)
+		return binding.Binding{}, fmt.Errorf("cannot determine which cores are in use: %w", err)
 	}
 	r := *p.Cores
 	r.Queue = queue
 	return binding.Choose(t, used, r, p.Description.HostSlots)
 }
 
-// readTopology reads the processors of this host that we may use ourselves.
+// readTopology reads the processors of this host that this process may use.
 func readTopology() (topology.Topology, error) {
 	allowed, err := allowed()
 	if err != nil {
@@ -119,7 +119,7 @@ func readTopology() (topology.Topology, error) {
 	return topology.Read(os.ReadFile, allowed)
 }
 
-// Tree returns the parts of this host that jobs may use, as topology.Topology.Tree has them.
+// Tree returns the parts of this host that jobs may use, in the form of topology.Topology.Tree.
 func Tree() (string, error) {
 	t, err := readTopology()
 	if err != nil {
@@ -132,7 +132,7 @@ func Tree() (string, error) {
 func allowed() (topology.Allowed, error) {
 	cpus, err := limits.Affinity()
 	if err != nil {
-		return topology.Allowed{}, fmt.Errorf("cannot find out which processors can be used: %w", err)
+		return topology.Allowed{}, fmt.Errorf("cannot determine which processors can be used: %w", err)
 	}
 	return topology.Allowed{CPUs: cpus, Mems: allowedMems()}, nil
 }
@@ -209,7 +209,7 @@ func abandoned(dir *jobdir.Dir) bool {
 	if waiting, err := dir.Exists(fileWaiting); err != nil || !waiting {
 		return false
 	}
-	// Whoever opened the directory has a lock of his own.
+	// Each open of the directory has a separate lock.
 	return dir.Use(func(fd int) error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) }) == nil
 }
 

@@ -237,8 +237,8 @@ func newSpool(t *testing.T) *jobdir.Spool {
 	return spool
 }
 
-// TestProcessorsOfAQueue are what its jobs are restricted to, also those that ask
-// for cores: these are chosen among them.
+// TestProcessorsOfAQueue checks that jobs are restricted to the processors of their queue, and that
+// jobs that request cores get some of these.
 func TestProcessorsOfAQueue(t *testing.T) {
 	top, err := readTopology()
 	if err != nil {
@@ -283,8 +283,8 @@ func TestProcessorsOfAQueue(t *testing.T) {
 	}
 }
 
-// TestDamagedDirectoryIsNoFreeCore: where it cannot be told whether a core is in
-// use, it counts as such.
+// TestDamagedDirectoryIsNoFreeCore checks that a core counts as used if a damaged directory may be
+// that of a job that uses it.
 func TestDamagedDirectoryIsNoFreeCore(t *testing.T) {
 	if _, err := readTopology(); err != nil {
 		t.Fatal(err)
@@ -295,13 +295,13 @@ func TestDamagedDirectoryIsNoFreeCore(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := preparedWithCores(t, spool, 2, "UNDEFINED", "-binding", "linear:1")
-	if !strings.HasPrefix(j.Unbound, "cannot find out which cores are in use: job 1.1: ") || j.Binding.Binds() {
+	if !strings.HasPrefix(j.Unbound, "cannot determine which cores are in use: job 1.1: ") || j.Binding.Binds() {
 		t.Errorf("bound to %s, says %q", j.Binding.CPUs, j.Unbound)
 	}
 }
 
-// TestCoresOfOtherHosts are not those of this one: a home directory and the spool
-// area in it may be shared.
+// TestCoresOfOtherHosts checks that cores of jobs on other hosts do not count as used on this host:
+// hosts may share a home directory and the spool directory in it.
 func TestCoresOfOtherHosts(t *testing.T) {
 	top, err := readTopology()
 	if err != nil {
@@ -323,8 +323,8 @@ func TestCoresOfOtherHosts(t *testing.T) {
 	}
 }
 
-// TestCoresAreProcessors: for somebody who may use less of the host, cores have
-// other numbers. They are the same cores.
+// TestCoresAreProcessors checks that cores are compared by their processors: for a user who may use
+// only a part of the host, the same cores have other numbers.
 func TestCoresAreProcessors(t *testing.T) {
 	top, err := readTopology()
 	if err != nil || top.NumCores() < 2 {

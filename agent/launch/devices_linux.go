@@ -43,7 +43,7 @@ func denied(patterns, granted []string) ([]cgroup.Device, error) {
 			for _, path := range paths {
 				d, ok, err := device(path)
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return nil, fmt.Errorf("cannot keep the job from the device %q: %w", path, err)
+					return nil, fmt.Errorf("cannot deny the job the device %q: %w", path, err)
 				}
 				if ok && !slices.Contains(allowed, d) && !slices.Contains(list, d) {
 					list = append(list, d)

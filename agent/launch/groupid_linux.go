@@ -32,11 +32,11 @@ type groupIDs struct {
 // jobGroupIDs are the IDs of the jobs of this process.
 var jobGroupIDs groupIDs
 
-// ErrNoGroupID is returned for a job that cannot have an additional group id: asking
-// again helps when others have ended.
-var ErrNoGroupID = errors.New("ids of gid_range are in use by processes of this host")
+// ErrNoGroupID is returned if no additional group ID is free for a job. A later attempt may succeed,
+// when other jobs have finished.
+var ErrNoGroupID = errors.New("IDs of gid_range are in use by processes of this host")
 
-// groupIDsAge bounds the time for which a look into /proc is believed.
+// groupIDsAge is the time after which the IDs in use are read from /proc again.
 const groupIDsAge = time.Minute
 
 // take assigns an ID to a job. It returns 0 if there is no range: the shepherd then identifies the

@@ -44,10 +44,10 @@ func (s Stage) String() string {
 }
 
 // ErrForeground is returned by Open for a foreground job, which Sweep handles.
-var ErrForeground = errors.New("the job is run in the foreground")
+var ErrForeground = errors.New("the job runs in the foreground")
 
 // ErrKept is returned by a Launcher for a kept directory without a job: see Kept.
-var ErrKept = errors.New("the directory is kept, and there is no job in it")
+var ErrKept = errors.New("the directory is kept for inspection and has no job")
 
 // pidPatience is the time for which Open waits for the supervisor of a job to write its process ID.
 // Unless the host is overloaded, that takes milliseconds; Wait continues to wait.
@@ -113,7 +113,7 @@ func (j *Job) load(lookup func(name string) (*userdb.User, error), id job.ID) (S
 	}
 	d := j.Description
 	if d.ID.Job != id.Job || d.ID.TaskDir() != id.TaskDir() || d.ID.PETask != id.PETask {
-		return 0, &jobdir.Error{Op: "use directory", Path: j.Dir.Path(), Err: fmt.Errorf("it is that of job %s", d.ID)}
+		return 0, &jobdir.Error{Op: "use directory", Path: j.Dir.Path(), Err: fmt.Errorf("it belongs to job %s", d.ID)}
 	}
 	known, err := readOwn(j.Dir)
 	if err != nil {
@@ -182,7 +182,7 @@ func recordedGroup(dir *jobdir.Dir) (*group.Paths, error) {
 	return paths, nil
 }
 
-// stage finds out about the supervisor.
+// stage finds out whether the job has a supervisor, and whether that is running.
 func (j *Job) stage() (Stage, error) {
 	deadline := time.Now().Add(pidPatience)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
@@ -286,7 +286,7 @@ func discardTmpdir(dir *jobdir.Dir) error {
 	return jobdir.SweepTmpdir(known.parent, known.name, jobdir.RemoveOptions{})
 }
 
-// discardPrivateTmp removes the directory behind the own /tmp of a job that was never finished.
+// discardPrivateTmp removes the directory of the private /tmp of a job that was never finished.
 func discardPrivateTmp(dir *jobdir.Dir, known *own) error {
 	t, err := dir.PrivateTmp()
 	switch {

@@ -48,8 +48,8 @@ func alive(pid int) bool {
 	return st.State != 0 && st.State != 'Z'
 }
 
-// TestOrphans: the supervisor of a job is killed, and what it has left ends; that of
-// others, and what the prolog of a job left that came to its end, does not.
+// TestOrphans checks that the remaining processes of a job whose supervisor was killed are ended, and
+// that processes of other jobs, and those that a prolog of a finished job left, are not.
 func TestOrphans(t *testing.T) {
 	for _, how := range []string{"group", "id", "environment"} {
 		for _, who := range []string{"who launched it", "another agent"} {
@@ -140,8 +140,8 @@ func testOrphans(t *testing.T, how string, another bool) {
 	p.nothingLeft(t)
 }
 
-// TestUnreadableProcesses: an agent that has too many open files to read /proc does not take the remaining
-// processes of a job for ended. It keeps the job until it has ended them.
+// TestUnreadableProcesses checks that an agent that has too many open files to read /proc does not
+// take the remaining processes of a job for ended. It keeps the job until it has ended them.
 func TestUnreadableProcesses(t *testing.T) {
 	p := newPlace(t)
 	j, err := Prepare(p.spool, must(p.order(spread(p.dir+"/out"))), seven)
@@ -179,7 +179,8 @@ func TestUnreadableProcesses(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// TestSurvivorsKeepTheJob: a job is not removed before its processes have ended.
+// TestSurvivorsKeepTheJob checks that the directory of a job is not removed before its processes have
+// ended.
 func TestSurvivorsKeepTheJob(t *testing.T) {
 	p := newPlace(t)
 	j, err := Prepare(p.spool, must(p.order(spread(p.dir+"/out"))), seven)
@@ -254,7 +255,7 @@ func TestDaemonOfPrologIsNotEnded(t *testing.T) {
 	}
 }
 
-// TestReaper: dead orphans are collected, and no child that somebody waits for.
+// TestReaper checks that the reaper collects dead orphans, but no child that a caller waits for.
 func TestReaper(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
@@ -338,7 +339,7 @@ func TestGroupIDsAreUnique(t *testing.T) {
 		t.Errorf("given: %v", given)
 	}
 	_, err := Prepare(p.spool, order(), job.ID{Job: 9})
-	if err == nil || !strings.Contains(err.Error(), "all 5 ids") {
+	if err == nil || !strings.Contains(err.Error(), "all 5 IDs") {
 		t.Errorf("a fifth job: %v", err)
 	}
 	if exists(p.spool.JobPath(job.ID{Job: 9})) {
@@ -363,7 +364,8 @@ func TestGroupIDsAreUnique(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// TestGroupIDsInUse: what was seen of /proc is not believed for long: others start jobs, too.
+// TestGroupIDsInUse checks that the IDs in use are read from /proc again after some time, because
+// other processes start jobs, too.
 func TestGroupIDsInUse(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	p := newPlace(t)

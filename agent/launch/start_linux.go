@@ -60,8 +60,8 @@ func (j *Job) Start(shepherd string, stdout, stderr *os.File) (<-chan syscall.Wa
 }
 
 // Launch starts the supervisor of a job that was prepared without Assignment.Terminal, in a session
-// of its own, so that it survives this process. If the job already has a supervisor, or had one
-// that has begun, errors.Is(err, ErrLaunched); after any other error Launch may be called again.
+// of its own, so that it survives this process. The error wraps ErrLaunched if the job already has a
+// supervisor, or had one that has begun. After any other error Launch may be called again.
 //
 // The supervisor holds the lock on the job directory, and other processes hold it only while they
 // start one. So a free lock means that there is no supervisor: it has ended, or the process that
@@ -83,7 +83,7 @@ func (j *Job) Launch(shepherd string) error {
 		return err
 	}
 	failpoint.At("launch-locked")
-	// The child has it from the moment at which it exists.
+	// The child inherits the lock, so this process can release it after the fork.
 	defer lock.Close()
 	begun, err := hasBegun(j.Dir)
 	if err != nil {
@@ -152,14 +152,15 @@ func shepherdEnvironment() []string {
 }
 
 // ErrSupervised is returned for operations that are impossible while the job's supervisor runs.
-var ErrSupervised = errors.New("the supervisor of the job lives")
+var ErrSupervised = errors.New("the supervisor of the job is running")
 
 // lockPatience is the time limit for a lock that another process may hold for a moment: Open, or a
 // child of the holder that has not executed its program yet. On an overloaded host that can take
 // long.
 const lockPatience = 2 * time.Second
 
-// lockToLaunch takes the lock, or says that a supervisor has it as soon as that has begun.
+// lockToLaunch takes the lock. It waits if another process has the lock for a moment, and returns
+// ErrSupervised as soon as a supervisor has begun.
 func (j *Job) lockToLaunch() (*os.File, error) {
 	const look = 20 * time.Millisecond
 	for deadline := time.Now().Add(lockPatience); ; {
@@ -173,11 +174,10 @@ func (j *Job) lockToLaunch() (*os.File, error) {
 	}
 }
 
-// lock takes the lock on the job directory. It is one of the open file description:
-// the file returned has it, with all that inherit it, until the last of them is
-// closed.
+// lock takes the lock on the job directory. The lock belongs to an open file description: it is held
+// until the returned file, and all descriptors that processes have inherited from it, are closed.
 func (j *Job) lock(patience time.Duration) (*os.File, error) {
-	// Not a duplicate: j.Dir stays without.
+	// Not a duplicate of the descriptor of j.Dir, which would then hold the lock as well.
 	var fd int
 	err := j.Dir.Use(func(dir int) (err error) {
 		fd, err = unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -106,8 +106,8 @@ func TestTask(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// TestTasksGoWithTheirJob: a job is not removed while one of its tasks runs, and
-// takes along what others have left.
+// TestTasksGoWithTheirJob checks that the directory of a job is not removed while one of its tasks
+// runs, and that it is removed with the directories of its tasks.
 func TestTasksGoWithTheirJob(t *testing.T) {
 	testenv.Require(t, testenv.Cgroup)
 	p := newPlace(t)
@@ -173,7 +173,7 @@ func TestTasksGoWithTheirJob(t *testing.T) {
 	p.nothingLeft(t)
 }
 
-// TestTaskRefused: what is not a task.
+// TestTaskRefused checks that invalid tasks are refused.
 func TestTaskRefused(t *testing.T) {
 	p := newPlace(t)
 	serial := p.prepare(t, job.ID{Job: 8}, "true")
@@ -191,9 +191,9 @@ func TestTaskRefused(t *testing.T) {
 		want    string
 	}{
 		"of a serial job":         {serial, job.ID{Job: 8, PETask: "1.host"}, []string{"true"}, "", nil, "it is not a parallel job"},
-		"of another job":          {parent, job.ID{Job: 8, PETask: "1.host"}, []string{"true"}, "", nil, "8/1.host is not a task of it"},
-		"without a name":          {parent, seven, []string{"true"}, "", nil, "7 is not a task of it"},
-		"a name that leads away":  {parent, job.ID{Job: 7, PETask: "../x.y"}, []string{"true"}, "", nil, "is not an id of a task"},
+		"of another job":          {parent, job.ID{Job: 8, PETask: "1.host"}, []string{"true"}, "", nil, "8/1.host is not a task of this job"},
+		"without a name":          {parent, seven, []string{"true"}, "", nil, "7 is not a task of this job"},
+		"a name that leads away":  {parent, job.ID{Job: 7, PETask: "../x.y"}, []string{"true"}, "", nil, "is not the ID of a task"},
 		"without a command":       {parent, job.ID{Job: 7, PETask: "1.host"}, nil, "", nil, "there is no command"},
 		"in a relative directory": {parent, job.ID{Job: 7, PETask: "1.host"}, []string{"true"}, "x", nil, `"x" is not an absolute path`},
 		"a variable without name": {parent, job.ID{Job: 7, PETask: "1.host"}, []string{"true"}, "", []string{"=x"}, `"=x" is not a variable`},
@@ -202,7 +202,7 @@ func TestTaskRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := PrepareTask(c.parent, c.id, c.command, c.dir, c.env, nil)
-			if _, ok := errors.AsType[*TaskError](err); !ok && !strings.Contains(c.want, "not an id of a task") {
+			if _, ok := errors.AsType[*TaskError](err); !ok && !strings.Contains(c.want, "not the ID of a task") {
 				t.Errorf("%T", err)
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -27,9 +27,9 @@ func (o *Assignment) describeTerminal(d *job.Description) error {
 	case o.Terminal:
 		return errors.New("a job in the foreground has the terminal of its caller")
 	case !o.Request.Binary && !i.Login:
-		return errors.New("an interactive job runs a command (-b y) or a login shell, no script")
+		return errors.New("an interactive job runs a command (-b y) or a login shell, not a script")
 	case o.Ckpt != nil:
-		return errors.New("-ckpt: an interactive job cannot go on from a checkpoint")
+		return errors.New("-ckpt: an interactive job cannot continue from a checkpoint")
 	case strings.ContainsAny(i.Term, "\n\x00"):
 		return fmt.Errorf("terminal type %q, expected one line", i.Term)
 	}
@@ -49,7 +49,7 @@ func (o *Assignment) describeTerminal(d *job.Description) error {
 
 // ErrNoTerminal is returned while there is no terminal of a job: before it has begun,
 // after its end, and for a job that is not interactive.
-var ErrNoTerminal = errors.New("the job has no terminal now")
+var ErrNoTerminal = errors.New("the job has no terminal at this time")
 
 // Terminal is the agent's side of the standard streams of an interactive job: the master side of
 // its pseudo terminal (pty(7)), or the ends of its pipes (pipe(7)). The files support deadlines. A
@@ -63,8 +63,8 @@ type Terminal struct {
 	supervisor net.Conn // to tell the supervisor that the input has ended
 }
 
-// EndInput says that nothing more is typed. It is for pipes only: a pseudo terminal gets
-// Ctrl-D in place of it.
+// EndInput ends the input of a job with pipes. With a pseudo terminal the client sends Ctrl-D
+// instead.
 func (t *Terminal) EndInput() error {
 	if t.Err == nil || t.In == nil {
 		return nil
@@ -72,7 +72,7 @@ func (t *Terminal) EndInput() error {
 	if err := t.In.Close(); errors.Is(err, os.ErrClosed) {
 		return nil
 	}
-	// The supervisor has one more of it.
+	// The supervisor has another descriptor of the pipe.
 	if _, err := t.supervisor.Write([]byte{0}); err != nil {
 		return fmt.Errorf("cannot report the end of standard input to the supervisor: %w", err)
 	}

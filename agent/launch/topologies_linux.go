@@ -44,7 +44,7 @@ func (t *Topologies) Close() { t.online.Close() }
 func (t *Topologies) read(file func(path string) ([]byte, error)) (topology.Topology, error) {
 	cpus, err := limits.Affinity()
 	if err != nil {
-		return topology.Topology{}, fmt.Errorf("cannot find out which processors can be used: %w", err)
+		return topology.Topology{}, fmt.Errorf("cannot determine which processors can be used: %w", err)
 	}
 	online, err := file(fileOnline)
 	of := cpus.String() + " of " + string(online)

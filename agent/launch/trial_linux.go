@@ -90,7 +90,7 @@ func trySupervisor(ctx context.Context, dir *jobdir.Dir, groups *Groups, shepher
 		killed, cancel := context.WithTimeout(context.Background(), groupPatience)
 		defer cancel()
 		_, _ = s.wait(killed)
-		return fmt.Errorf("cannot start the supervisor of jobs %q: it has not ended within %s without a job", shepherd, trialPatience)
+		return fmt.Errorf("cannot start the supervisor of jobs %q: it did not exit within %s without a job", shepherd, trialPatience)
 	}
 	begun, err := hasBegun(dir)
 	if err == nil && !begun {

@@ -90,7 +90,7 @@ func TestTrialThatHangs(t *testing.T) {
 	}
 	defer unix.Close(pidfd)
 	cancel()
-	if err := <-said; err == nil || !strings.Contains(err.Error(), "has not ended") {
+	if err := <-said; err == nil || !strings.Contains(err.Error(), "did not exit within") {
 		t.Errorf("the trial says %v", err)
 	}
 	if !testenv.Ended(pidfd, time.Minute) {

@@ -24,13 +24,13 @@ const mostDescriptors = 2
 func newConn(fd int) (*conn, error) {
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err == nil && kind != unix.SOCK_SEQPACKET {
-		err = errors.New("it is no socket for messages")
+		err = errors.New("it is not a socket for messages")
 	}
 	if err == nil {
 		err = unix.SetNonblock(fd, true)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot use descriptor %d to talk to the launcher: %w", fd, err)
+		return nil, fmt.Errorf("cannot use descriptor %d as the connection with the launcher: %w", fd, err)
 	}
 	unix.CloseOnExec(fd)
 	return &conn{file: os.NewFile(uintptr(fd), "launcher")}, nil
@@ -169,11 +169,11 @@ func sizeOf(fd, most int) (int64, error) {
 		return 0, os.NewSyscallError("fstat", err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return 0, fmt.Errorf("a descriptor is no file in memory (mode %#o)", st.Mode)
+		return 0, fmt.Errorf("a descriptor is not a file in memory (mode %#o)", st.Mode)
 	}
 	has, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || has&seals != seals {
-		return 0, errors.New("a descriptor is no file in memory that is sealed")
+		return 0, errors.New("a descriptor is not a sealed file in memory")
 	}
 	if st.Size > int64(most) {
 		return 0, fmt.Errorf("a file in memory has %d bytes, at most %d are possible", st.Size, most)

@@ -66,7 +66,7 @@ func grantGPUs(p *launch.Plan, v *gpu.Inventory) error {
 	}
 	for _, id := range p.GPUs {
 		if strings.ContainsFunc(id, isSpecial) {
-			return fmt.Errorf("GPU %.200q has a character that names do not have", id)
+			return fmt.Errorf("GPU %.200q contains a character that is not allowed in names", id)
 		}
 	}
 	if !v.Numbered() {

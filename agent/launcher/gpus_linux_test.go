@@ -13,8 +13,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// TestForgedGPUs: a front that was captured gives jobs GPUs of this host, and chooses neither which devices a job cannot
-// open nor what the variables for GPUs are.
+// TestForgedGPUs checks that a captured front can give jobs only GPUs of this host, and chooses neither the devices
+// that a job cannot open nor the variables for GPUs.
 func TestForgedGPUs(t *testing.T) {
 	w, s := newStrictWorld(t)
 	root := t.TempDir()
@@ -34,7 +34,7 @@ func TestForgedGPUs(t *testing.T) {
 		want  string
 	}{
 		"a GPU that there is not":          {func(o *order) { o.plan.GPUs = []string{"1", "2"} }, "does not offer GPU 2"},
-		"a GPU that a shell would read":    {func(o *order) { o.plan.GPUs = []string{"$(id)"} }, "a character that names do not have"},
+		"a GPU that a shell would read":    {func(o *order) { o.plan.GPUs = []string{"$(id)"} }, "a character that is not allowed in names"},
 		"more GPUs than possible":          {func(o *order) { o.plan.GPUs = make([]string, mostGPUs+1) }, "at most 4096"},
 		"variables of another loader":      {func(o *order) { o.plan.FilteredEnv = []string{"LD_PRELOAD=/tmp/x.so"} }, "variables of GPUs"},
 		"another device that is forbidden": {func(o *order) { o.plan.Devices = []string{"/dev/sda"} }, "devices"},
@@ -62,7 +62,7 @@ func TestForgedGPUs(t *testing.T) {
 	}
 }
 
-// TestSiteGPUs: the launcher leaves GPUs alone if root's configuration has IDs that are not the host's.
+// TestSiteGPUs checks that the launcher does not manage GPUs if root's configuration has IDs of its own.
 func TestSiteGPUs(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	root := t.TempDir()

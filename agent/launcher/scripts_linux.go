@@ -62,7 +62,7 @@ func (s *Server) storeScript(number int, script []byte, p *launch.Plan) error {
 		return err
 	}
 	if used {
-		return &refusal{fmt.Errorf("job %d has another script, and a task of it is here", number)}
+		return &refusal{fmt.Errorf("cannot replace the script of job %d: this host has one of its tasks", number)}
 	}
 	return launch.ReplaceScript(s.Spool, number, script, p.UID, p.GID)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// TestForgedPriorities: a front that was captured gives jobs only priorities that root's configuration permits.
+// TestForgedPriorities checks that a captured front gives jobs only priorities that root's configuration permits.
 func TestForgedPriorities(t *testing.T) {
 	w, s := makeWorld(t)
 	var err error
@@ -27,7 +27,7 @@ func TestForgedPriorities(t *testing.T) {
 	}{
 		"no weight":               {[]sharer{{id, 5, 0}}, "weight 0"},
 		"a weight out of range":   {[]sharer{{id, 5, mostWeight + 1}}, "weight 10001"},
-		"a task that leads up":    {[]sharer{{job.ID{Job: 7, PETask: "../x"}, 5, 100}}, "cannot be started"},
+		"a task that leads up":    {[]sharer{{job.ID{Job: 7, PETask: "../x"}, 5, 100}}, "expected a name of the form"},
 		"a job that there is not": {[]sharer{{job.ID{Job: -1}, 5, 100}}, "invalid job ID"},
 	} {
 		w.refusedWith(name, w.ask(kindPrioritise, &prioritiseBody{c.jobs}), c.want)
@@ -53,8 +53,8 @@ func TestForgedPriorities(t *testing.T) {
 	}
 }
 
-// TestSettings: the front refuses a configuration whose control groups, supervisor or priorities differ from those of
-// root's configuration.
+// TestSettings checks that the front refuses a configuration whose control groups, supervisor or priorities differ
+// from those of root's configuration.
 func TestSettings(t *testing.T) {
 	parse := func(text string) *qconf.Configuration {
 		c, err := qconf.ParseConfiguration("global", []byte(text))
@@ -74,8 +74,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestForgedNice: a front that was captured gives jobs only the nice values below 0 that root's configuration has for
-// their queues.
+// TestForgedNice checks that a captured front gives jobs only the nice values below 0 that root's configuration has
+// for their queues.
 func TestForgedNice(t *testing.T) {
 	w, s := newStrictWorld(t, func(s *Server) {
 		s.Rules.Site.Queues = []Queue{{Name: "all.q", Priority: -5}, {Name: "other.q", Priority: -10}}

@@ -56,7 +56,7 @@ func (r *Rules) checkVerify(b *verifyBody) (*submit.Submitter, error) {
 	case r.Submissions == nil || !r.Site.verifies():
 		return nil, &refusal{errors.New("root's configuration has no jsv_url")}
 	case !submission.ValidKey(b.Key) || b.Verification == nil:
-		return nil, &refusal{errors.New("there is no submission to be verified")}
+		return nil, &refusal{errors.New("the order has no submission to verify")}
 	}
 	if err := errors.Join(checkID(job.ID{Job: b.Job}), b.Verification.Check()); err != nil {
 		return nil, &refusal{err}

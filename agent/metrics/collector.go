@@ -23,7 +23,7 @@ var (
 	slots     = desc("execd_slots", "Slots of all queue instances of this host; 0 where they are not known.")
 	slotsUsed = desc("execd_slots_used", "Slots that are in use.")
 	draining  = desc("execd_draining", "1 while the agent takes no jobs.")
-	troubles  = desc("execd_troubles", "Things that do not work now; /healthz names them.")
+	troubles  = desc("execd_troubles", "Current faults; /healthz names them.")
 	confError = desc("execd_configuration_error", "1 while there is a configuration that cannot be used.")
 	confInfo  = desc("execd_configuration_info", "Always 1; the label is the version of the configuration in use.", "version")
 	epoch     = desc("execd_master_epoch", "The largest number of a master that has started a job.")

@@ -173,7 +173,7 @@ execd_slots_used 3
 # HELP execd_start_time_seconds When the agent was started.
 # TYPE execd_start_time_seconds gauge
 execd_start_time_seconds 1.7900000005e+09
-# HELP execd_troubles Things that do not work now; /healthz names them.
+# HELP execd_troubles Current faults; /healthz names them.
 # TYPE execd_troubles gauge
 execd_troubles 2
 `

@@ -53,7 +53,7 @@ func socket() (string, error) {
 	}
 	// A socket that another user has put there is not the manager's.
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || int(st.Uid) != os.Geteuid() {
-		return "", fmt.Errorf("%w: %q is not a socket of our own", ErrNoManager, path)
+		return "", fmt.Errorf("%w: %q is not a socket of this user", ErrNoManager, path)
 	}
 	return path, nil
 }
@@ -125,14 +125,14 @@ var errExists = errors.New("the scope exists already")
 func groupOf(ctx context.Context, conn *dbus.Conn, name string) (string, error) {
 	state, err := conn.GetUnitPropertyContext(ctx, name, "ActiveState")
 	if err != nil {
-		return "", fmt.Errorf("cannot ask for the scope %q: %w", name, err)
+		return "", fmt.Errorf("cannot query the scope %q: %w", name, err)
 	}
 	if s, _ := state.Value.Value().(string); s != "active" {
 		return "", nil
 	}
 	group, err := conn.GetUnitTypePropertyContext(ctx, name, "Scope", "ControlGroup")
 	if err != nil {
-		return "", fmt.Errorf("cannot ask for the control group of the scope %q: %w", name, err)
+		return "", fmt.Errorf("cannot query the control group of the scope %q: %w", name, err)
 	}
 	path, _ := group.Value.Value().(string)
 	return path, nil

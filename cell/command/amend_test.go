@@ -79,9 +79,9 @@ func TestAmendmentsAreBounded(t *testing.T) {
 		for id := range uint32(11) {
 			claims[id] = Confirmation{Key: "k", Digest: "x"}
 		}
-		if r := w.confirming(uid, claims, line[0], line[1:]...); r.Exit == 0 || !strings.Contains(r.Stdout, "not what the command has told") {
+		if r := w.confirming(uid, claims, line[0], line[1:]...); r.Exit == 0 || !strings.Contains(r.Stdout, "command confirmed") {
 			t.Errorf("%q: exit status %d, %.200s%.200s", line, r.Exit, r.Stdout, r.Stderr)
-		} else if n := strings.Count(r.Stdout, "the job has changed meanwhile"); n != 1 {
+		} else if n := strings.Count(r.Stdout, "the job has changed since"); n != 1 {
 			t.Errorf("%q: %d digests were computed after the first that is wrong", line, n-1)
 		}
 	}

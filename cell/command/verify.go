@@ -73,7 +73,7 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 		v.Err = x.correct(r, v.Corrections)
 	}
 	if v.Err == nil && x.in.Confirming && x.digest(r) != v.Digest {
-		v.Err = errors.New("job rejected: the launcher has applied the changes of the jsv_url in another way")
+		v.Err = errors.New("job rejected: the launcher and the daemon do not agree about the changes that the jsv_url made")
 	}
 	if v.Err != nil {
 		return nil, v.Err

@@ -179,7 +179,7 @@ func TestScriptThroughALink(t *testing.T) {
 	}
 	w.own(t, home+"/job")
 	options := w.write(t, "home/options", "#!/bin/sh\n#$ -@ "+secret+"\n")
-	const typed, nested = "it is not read as root: ", "what a script or a file of options names is not read as root"
+	const typed, nested = "execd does not read it as root: ", "execd does not read a file as root if a script or an options file names it"
 	for name, c := range map[string]struct {
 		args []string
 		want string
@@ -215,13 +215,13 @@ func TestPlantedOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := w.run(t, "--as", "alice", "-cwd", "-N", "x", "-b", "y", "echo $PLANTED")
-		if warned := strings.Contains(r.stderr, "execd: warning: .sge_request is not read: it belongs to user id 20002"); r.stdout != want+"\n" || warned != (uid == bob) {
+		if warned := strings.Contains(r.stderr, "execd: warning: .sge_request is not read: it belongs to user ID 20002"); r.stdout != want+"\n" || warned != (uid == bob) {
 			t.Errorf("of user id %d: %s%s", uid, r.stdout, r.stderr)
 		}
 	}
 	for what, plant := range map[string]func(string) error{
 		"it is a pipe, expected a regular file":          func(path string) error { return unix.Mkfifo(path, 0o666) },
-		"it has several names":                           func(path string) error { return os.Link(w.rootFile(t, "other", "-N x\n", 0o644), path) },
+		"it has several hard links":                      func(path string) error { return os.Link(w.rootFile(t, "other", "-N x\n", 0o644), path) },
 		"open .sge_request: ":                            func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, bob, bob)) },
 		"it is a symbolic link, expected a regular file": func(path string) error { return os.Symlink("elsewhere", path) },
 	} {

@@ -59,25 +59,25 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			asRoot, job,
 			[]string{"-cwd", "job"},
 			125,
-			[]string{`jobs of root are not run: submit it as the user whose job it is \(execd run: --as USER\)`},
+			[]string{`root cannot own a job: submit it as another user \(execd run: --as USER\)`},
 		},
 		"root by name": {
 			asRoot, job,
 			[]string{"--as", "root", "-cwd", "job"},
 			125,
-			[]string{`jobs of root are not run: submit it as the user whose job it is \(execd run: --as USER\)`},
+			[]string{`root cannot own a job: submit it as another user \(execd run: --as USER\)`},
 		},
 		"user id below min_uid": {
 			asRoot, job,
 			[]string{"--as", "lowuid", "-cwd", "job"},
 			125,
-			[]string{`user lowuid has user id 300, below min_uid 1000: jobs of system accounts are not run`},
+			[]string{`user lowuid has user ID 300, below min_uid 1000: system accounts cannot own jobs`},
 		},
 		"group id below min_gid": {
 			asRoot, job,
 			[]string{"--as", "lowgid", "-cwd", "job"},
 			125,
-			[]string{`user lowgid has group id 50, below min_gid 1000: jobs of system accounts are not run`},
+			[]string{`user lowgid has group ID 50, below min_gid 1000: system accounts cannot own jobs`},
 		},
 		"another user without being root": {
 			asUser, job,
@@ -222,7 +222,7 @@ func TestBadInputIsRefusedBeforeAnythingIsMade(t *testing.T) {
 			asUser, job,
 			[]string{"-cwd", "-pe", "smp", "9999999", "job"},
 			125,
-			[]string{`-pe smp 9999999: on this host there are only \d+ slots`},
+			[]string{`-pe smp 9999999: this host has only \d+ slots`},
 		},
 		"unknown parallel environment": {
 			asUser, job,

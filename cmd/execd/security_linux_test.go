@@ -85,7 +85,7 @@ func unchanged(t *testing.T, path, text string) {
 	}
 	info, err := os.Lstat(path)
 	if err == nil && (info.Sys().(*syscall.Stat_t).Uid != 0 || !info.Mode().IsRegular()) {
-		t.Errorf("%s belongs to user id %d, %s", path, info.Sys().(*syscall.Stat_t).Uid, info.Mode())
+		t.Errorf("%s belongs to user ID %d, %s", path, info.Sys().(*syscall.Stat_t).Uid, info.Mode())
 	}
 }
 
@@ -422,7 +422,7 @@ func TestGroupIDOfAStranger(t *testing.T) {
 		hold(got)
 	}
 	r := w.run(t, append(args, "-")...)
-	if r.status != 125 || !strings.Contains(r.stderr, "execd run: all 3 ids of gid_range are in use by processes of this host") || r.stdout != "" {
+	if r.status != 125 || !strings.Contains(r.stderr, "execd run: all 3 IDs of gid_range are in use by processes of this host") || r.stdout != "" {
 		t.Errorf("exit status %d, %s%s", r.status, r.stdout, r.stderr)
 	}
 	alive()

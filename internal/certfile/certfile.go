@@ -56,7 +56,7 @@ func (s stamp) same(t stamp) bool {
 // used; the previous contents then stay in use. notify must not block.
 func Open(paths Paths, notify func(error)) (*Files, error) {
 	if paths.CA == "" || paths.Certificate == "" || paths.Key == "" {
-		return nil, errors.New("TLS needs three files: the certificates of the authorities, an own certificate, and its key")
+		return nil, errors.New("TLS needs three files: the certificates of the authorities, a certificate, and its key")
 	}
 	return open(paths, notify)
 }
@@ -131,7 +131,7 @@ func read(p Paths) (m Material, err error) {
 		}
 		m.Authorities = x509.NewCertPool()
 		if !m.Authorities.AppendCertsFromPEM(pem) {
-			return m, fmt.Errorf("%s: no certificate is in it, expected those of authorities in PEM", p.CA)
+			return m, fmt.Errorf("%s: it contains no certificate, expected those of authorities in PEM form", p.CA)
 		}
 	}
 	if m.Certificate, err = tls.LoadX509KeyPair(p.Certificate, p.Key); err != nil {

@@ -100,7 +100,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("certificate %d without a file, told %q", got, told)
 	}
 	replace(t, p.CA, []byte("nothing"))
-	if got := number(f.Current()); got != 3 || len(told) != 2 || !strings.Contains(told[1], "no certificate is in it") {
+	if got := number(f.Current()); got != 3 || len(told) != 2 || !strings.Contains(told[1], "it contains no certificate") {
 		t.Errorf("certificate %d without authorities, told %q", got, told)
 	}
 }
@@ -116,7 +116,7 @@ func TestOpen(t *testing.T) {
 		"nothing":         {Paths{}, "three files"},
 		"no key":          {Paths{p.CA, p.Certificate, ""}, "three files"},
 		"no such file":    {Paths{p.CA, p.Certificate, p.Key + "x"}, "keyx: no such file"},
-		"a key for a CA":  {Paths{p.Key, p.Certificate, p.Key}, "no certificate is in it"},
+		"a key for a CA":  {Paths{p.Key, p.Certificate, p.Key}, "it contains no certificate"},
 		"no key in it":    {Paths{p.CA, p.Certificate, p.CA}, "cert and "},
 		"files exchanged": {Paths{p.CA, p.Key, p.Certificate}, "key and "},
 	} {

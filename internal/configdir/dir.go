@@ -298,7 +298,7 @@ func write(root *os.Root, folder, name string, text []byte, mode fs.FileMode) (s
 		}
 		return temporary, nil
 	}
-	return "", fmt.Errorf("there are %d files like .%s.%d.0", tries, name, os.Getpid())
+	return "", fmt.Errorf("there are %d temporary files like .%s.%d.0 already", tries, name, os.Getpid())
 }
 
 // sync writes the entries of a folder to the disk.

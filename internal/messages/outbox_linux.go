@@ -296,7 +296,7 @@ func (b *Outbox) become(name string) (program.Identity, error) {
 	case err != nil:
 		return as, fmt.Errorf("user %q of the receivers: %w", name, err)
 	case as.UID == 0:
-		return as, errors.New("messages are not delivered as root, because users choose a part of them; name another user")
+		return as, errors.New("cannot deliver messages as root, because users choose a part of them; name another user")
 	case os.Geteuid() != 0:
 		return as, fmt.Errorf("only root can deliver messages as user %s", name)
 	}
@@ -373,7 +373,7 @@ func (b *Outbox) help(as program.Identity, m *Message, list []Receiver) []error 
 	if os.Geteuid() == 0 && b.options.Confine != nil {
 		dir, remove, err := b.options.Confine()
 		if err != nil {
-			return []error{fmt.Errorf("it is not delivered, because its process could escape: %w", err)}
+			return []error{fmt.Errorf("cannot confine the process that delivers it: %w", err)}
 		}
 		defer remove()
 		defer dir.Close()

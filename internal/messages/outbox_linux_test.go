@@ -193,7 +193,7 @@ func TestHostileReceivers(t *testing.T) {
 	no := open(t, "users no\nprogram ended /x\nuser root\n")
 	no.home("nobody", "program ended "+touch+"\n")
 	no.Post(about("nobody"))
-	if got := <-no.failures; !strings.HasPrefix(got, ": ") || !strings.Contains(got, "not delivered as root") {
+	if got := <-no.failures; !strings.HasPrefix(got, ": ") || !strings.Contains(got, "cannot deliver messages as root") {
 		t.Error(got)
 	}
 	o.Close(t.Context())
@@ -206,8 +206,8 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// The question for times, which comes every few seconds, reads no file and finds no user for a minute; a
-// message finds the file as it is.
+// TestTimes checks that the request for times, which comes every few seconds, reads no file and looks
+// up no user for a minute, and that a message reads the current file.
 func TestTimes(t *testing.T) {
 	o := open(t, "")
 	o.home("nobody", "program pending:2h /x\n")

@@ -14,7 +14,8 @@ import (
 	"github.com/execd-project/execd/limits/cgroup"
 )
 
-// TestCgroup: a child is born in the group, or enters it where that cannot be.
+// TestCgroup checks that a child starts in the group, or enters it where the kernel cannot start it
+// there.
 func TestCgroup(t *testing.T) {
 	testenv.Require(t, testenv.Cgroup)
 	m, err := cgroup.Open(cgroup.Config{Name: fmt.Sprintf("execd-spawn-%d", os.Getpid()), MoveSelf: true})
@@ -46,10 +47,10 @@ func TestCgroup(t *testing.T) {
 	procs := unified + "/cgroup.procs"
 	nothing := open("/dev/null", unix.O_WRONLY)
 	for name, fds := range map[string][2]int{
-		// Who is born in the group needs no door.
-		"born there": {open(unified, unix.O_PATH|unix.O_DIRECTORY), nothing},
-		// A directory that is no group: as if the kernel could not.
-		"by the door": {open("/", unix.O_PATH|unix.O_DIRECTORY), open(procs, unix.O_WRONLY)},
+		// A child that starts in the group does not write to cgroup.procs.
+		"started in the group": {open(unified, unix.O_PATH|unix.O_DIRECTORY), nothing},
+		// The directory is not a group, so the kernel cannot start the child there.
+		"entered by cgroup.procs": {open("/", unix.O_PATH|unix.O_DIRECTORY), open(procs, unix.O_WRONLY)},
 	} {
 		got := shell(t, filepath.Join(t.TempDir(), "out"), "cat /proc/self/cgroup", func(p *Program) { p.Cgroup(fds[0], fds[1], procs) })
 		if !strings.Contains(got, "execd-spawn-") {

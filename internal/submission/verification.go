@@ -45,7 +45,7 @@ func (v *Verification) Digest(key string) string {
 // and another would run.
 func (v *Verification) Check() error {
 	if v.Submission == nil {
-		return errors.New("there is no submission to be verified")
+		return errors.New("the order has no submission to verify")
 	}
 	seen := make(map[Text]bool, len(v.Parameters))
 	var is []submit.Parameter
@@ -58,7 +58,7 @@ func (v *Verification) Check() error {
 		case name == "" || strings.ContainsFunc(name, func(r rune) bool {
 			return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 		}):
-			return fmt.Errorf("the parameter %.200q has a character that names do not have", name)
+			return fmt.Errorf("the parameter %.200q contains a character that is not allowed in names", name)
 		case name == "l_hard":
 			hard = string(p[1])
 		}

@@ -246,7 +246,7 @@ func threadIdentity(uid, gid int) error {
 	}{{unix.SetfsgidRetGid, gid}, {unix.SetfsuidRetUid, uid}} {
 		_, _ = id.call(id.to)
 		if now, err := id.call(-1); err != nil || now != id.to {
-			return fmt.Errorf("cannot take on id %d for access to files", id.to)
+			return fmt.Errorf("cannot switch to ID %d for access to files", id.to)
 		}
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 
 var (
 	errNotMounted = errors.New("no cgroup hierarchy is mounted")
-	errOutside    = errors.New("processes cannot be moved there from our own group")
-	errElsewhere  = errors.New("it is not where groups are to be made")
+	errOutside    = errors.New("processes cannot be moved there from the group of this process")
+	errElsewhere  = errors.New("groups are to be made in another directory")
 )
 
 // choose finds the directory in which the group named Config.Name can be created, and creates it.

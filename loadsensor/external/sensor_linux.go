@@ -221,8 +221,7 @@ func (s *Sensor) pause() bool {
 }
 
 // waitForChange returns true as soon as the file has changed, and false when the time has passed or
-// the sensor is to stop. One timer measures the time, however often somebody asks for a report
-// meanwhile.
+// the sensor is to stop. Requests for reports meanwhile do not prolong the wait.
 func (s *Sensor) waitForChange(wait time.Duration) bool {
 	timer := s.config.Clock.NewTimer(wait)
 	defer timer.Stop()
@@ -286,7 +285,7 @@ func (s *Sensor) start() (*process, error) {
 	}
 	exposed, err := s.config.As.Trusted(s.config.Path)
 	if err != nil {
-		return nil, fmt.Errorf("it is not run as user %s: %w", s.config.As.Name, err)
+		return nil, fmt.Errorf("cannot run it as user %s: %w", s.config.As.Name, err)
 	}
 	s.update(func(st *Status) { st.Exposed = exposed })
 	p, err := spawn(&s.config)

@@ -220,7 +220,7 @@ func (r *reader) readFile(name string) ([]byte, error) {
 	c, known := r.read[name]
 	if !known {
 		if r.options.ReadFile == nil {
-			c.err = errors.New("files can't be read here")
+			c.err = errors.New("files cannot be read here")
 		} else {
 			c.text, c.err = r.options.ReadFile(name)
 			if r.size += len(c.text); r.size > textfile.MaxList {

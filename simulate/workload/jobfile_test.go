@@ -40,7 +40,7 @@ func showAll(jobs []Job) []string {
 	return lines
 }
 
-// The example in the package documentation gives the documented result.
+// TestExample checks that the example in the package documentation gives the documented result.
 func TestExample(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -159,7 +159,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Quoting a word in either kind of quotes preserves it.
+// TestQuotedWords checks that quoting a word in either kind of quotes preserves it.
 func TestQuotedWords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOfN(rapid.StringMatching("[ -~\t]{0,6}"), 1, 5).Draw(t, "words")
@@ -255,7 +255,7 @@ func TestScriptsAreReadOnce(t *testing.T) {
 	if jobs, err := Read(file(strings.Repeat("qsub x.sh\n", 10)), o); err != nil || len(jobs) != 10 || n != 1 {
 		t.Errorf("%d jobs, read %d times, %v", len(jobs), n, err)
 	}
-	if _, err := Read(file("qsub x.sh"), Options{}); err == nil || !strings.Contains(err.Error(), "files can't be read here") {
+	if _, err := Read(file("qsub x.sh"), Options{}); err == nil || !strings.Contains(err.Error(), "files cannot be read here") {
 		t.Error(err)
 	}
 }

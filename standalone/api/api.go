@@ -277,7 +277,7 @@ func (c *Client) Command(ctx context.Context, q *CommandRequest) (*CommandAnswer
 }
 
 // Ending is the error of a daemon that is stopping: ask the next daemon.
-const Ending = "the daemon ends; what was submitted is kept"
+const Ending = "the daemon is stopping; submitted jobs are saved"
 
 // call makes a call. If the daemon is stopping, it asks the next daemon.
 func (c *Client) call(ctx context.Context, path string, q, a any) error {
@@ -297,7 +297,7 @@ func (c *Client) call(ctx context.Context, path string, q, a any) error {
 
 const endingPause = 100 * time.Millisecond
 
-// Wait tells how tasks end.
+// Wait waits for ends of tasks of a job: see WaitRequest.
 func (c *Client) Wait(ctx context.Context, q WaitRequest) (*WaitAnswer, error) {
 	for {
 		a := &WaitAnswer{}
@@ -318,7 +318,7 @@ func (c *Client) Wait(ctx context.Context, q WaitRequest) (*WaitAnswer, error) {
 	}
 }
 
-// Places tells where files are that users read themselves.
+// Places returns the paths of the daemon's files that users read themselves.
 func (c *Client) Places(ctx context.Context) (*PlacesAnswer, error) {
 	a := &PlacesAnswer{}
 	if err := c.call(ctx, PathPlaces, struct{}{}, a); err != nil {

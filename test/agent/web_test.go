@@ -50,7 +50,7 @@ func TestWeb(t *testing.T) {
 	}
 	is(api.Running)
 
-	found := regexp.MustCompile(`serves pages: address=(\S+)`).FindStringSubmatch(strings.Join(lines(t, filepath.Join(n.dir, "log")), "\n"))
+	found := regexp.MustCompile(`serving pages: address=(\S+)`).FindStringSubmatch(strings.Join(lines(t, filepath.Join(n.dir, "log")), "\n"))
 	if found == nil {
 		t.Fatalf("the agent serves no pages:\n%s", n.log())
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// A host that loses its spool directory loses no jobs: its queue instances enter error state, and
-// leave it by themselves when the directory is back.
+// TestSpoolThatIsGone checks that a host that loses its spool directory loses no jobs: its queue
+// instances enter error state, and leave it by themselves when the directory is back.
 func TestSpoolThatIsGone(t *testing.T) {
 	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:05"}})
 	c.queue("all.q", map[string]string{"slots": "10"})
@@ -48,7 +48,7 @@ func TestSpoolThatIsGone(t *testing.T) {
 		return n
 	}
 	c.until("all jobs wait", func() bool { return waiting("qw") == jobs })
-	if text := c.Messages(); !strings.Contains(text, "because: no jobs are taken: cannot use spool directory "+gridengine.AgentSpool) {
+	if text := c.Messages(); !strings.Contains(text, "because: the host takes no jobs: cannot use spool directory "+gridengine.AgentSpool) {
 		t.Error("the messages of sge_qmaster do not say why")
 	}
 

@@ -63,7 +63,7 @@ func TestSoakAgentPages(t *testing.T) {
 	}
 	is(7, api.Running)
 	is(8, api.Ended)
-	found := regexp.MustCompile(`serves pages: address=(\S+)`).FindStringSubmatch(strings.Join(lines(t, filepath.Join(m.dir, "log")), "\n"))
+	found := regexp.MustCompile(`serving pages: address=(\S+)`).FindStringSubmatch(strings.Join(lines(t, filepath.Join(m.dir, "log")), "\n"))
 	if found == nil {
 		t.Fatal("the agent serves no pages")
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
-// TestFrontTakesOver: a daemon of two processes continues with the running and the pending jobs of a daemon of one
-// process, and its launcher believes that users have submitted them. There is no way back.
+// TestFrontTakesOver checks that a daemon of two processes continues with the running and the pending
+// jobs of a daemon of one process, and that its launcher believes that users have submitted them.
+// There is no way back.
 func TestFrontTakesOver(t *testing.T) {
 	t.Parallel()
 	takesOver(t, "", nil)
@@ -97,7 +98,7 @@ func takesOver(t *testing.T, mortal string, points []string) {
 	m.start()
 	_, gone = m.daemon.Process()
 	<-gone
-	if !strings.Contains(m.log(), "there is no way back to one process") {
+	if !strings.Contains(m.log(), "a single process cannot use it") {
 		t.Errorf("a daemon of one process: %s", m.log())
 	}
 	if text, err := os.ReadFile(filepath.Join(m.dir, "spool", "incarnation")); err != nil || !strings.Contains(string(text), "start it with --front-user") {

@@ -150,8 +150,8 @@ func TestDaemonThatCannotBegin(t *testing.T) {
 	if err := os.WriteFile(db, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused("a socket in a folder of everybody", `has mode 0777: others could put a socket of theirs there`, "--socket", filepath.Join(m.everybodys(), "s"))
-	refused("a path that is too long", `a socket may have at most 107`, "--socket", filepath.Join(m.dir, strings.Repeat("x", 107), "s"))
+	refused("a socket in a folder of everybody", `has mode 0777: other users could replace the socket`, "--socket", filepath.Join(m.everybodys(), "s"))
+	refused("a path that is too long", `expected at most 107`, "--socket", filepath.Join(m.dir, strings.Repeat("x", 107), "s"))
 
 	// And in a folder that is not there yet it begins, with all that there was.
 	m.args = []string{"--socket", filepath.Join(m.dir, "run", "new", "folder", "s")}

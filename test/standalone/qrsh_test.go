@@ -70,7 +70,8 @@ func (s *session) ends(status int, out, errs string) {
 	}
 }
 
-// TestQrshPipes: a command of qrsh without a terminal is one like any other in a pipeline.
+// TestQrshPipes checks that qrsh with a command and without a terminal works in a pipeline like any
+// other command.
 func TestQrshPipes(t *testing.T) {
 	t.Parallel()
 	qrshPipes(t, newMachine(t, 2))
@@ -155,8 +156,8 @@ func qrshPipes(t *testing.T, m *machine) {
 	m.until("nothing is left of what has lost its client", func() bool { return m.root("qstat", "-u", "*").stdout == "" })
 }
 
-// TestQrshOutlivesTheDaemon: a session goes on with the next daemon, and where something may
-// be lost it is not taken for whole.
+// TestQrshOutlivesTheDaemon checks that a session goes on with the next daemon, and that qrsh fails if
+// output or input may be lost.
 func TestQrshOutlivesTheDaemon(t *testing.T) {
 	t.Parallel()
 	qrshOutlives(t, newMachine(t, 3))
@@ -191,7 +192,7 @@ func qrshOutlives(t *testing.T, m *machine) {
 	}
 	<-gone
 	m.start()
-	lost.ends(1, "", "has been lost")
+	lost.ends(1, "", "was lost")
 	if _, err := io.WriteString(goes.in, "1234567890"); err != nil {
 		t.Error(err)
 	}

@@ -40,13 +40,13 @@ func TestRefusedStart(t *testing.T) {
 	said := func() bool {
 		text := m.as(alice, "qstat", "-j", "1").stdout
 		return strings.Contains(text, "waiting for:") && strings.Contains(text, "host "+hostName+" to take it") &&
-			strings.Contains(text, "job 1 is here from another start")
+			strings.Contains(text, "job 1 exists from another start")
 	}
 	m.until("qstat -j says why the job does not start", said)
 	if r := m.as(alice, "qsub", "-sync", "y", "-b", "y", "-wd", "/", "-o", "/dev/null", "-j", "y", "/bin/true"); r.status != 0 {
 		t.Errorf("another job does not run: %+v\n%s\n%s", r, m.root("qstat").stdout, m.root("qstat", "-j", "1,2").stdout)
 	}
-	if n := strings.Count(strings.Join(lines(t, m.dir+"/log"), "\n"), "is here from another start"); n > 2 {
+	if n := strings.Count(strings.Join(lines(t, m.dir+"/log"), "\n"), "exists from another start"); n > 2 {
 		t.Errorf("the log has the reason %d times, want once of the agent and once of the master:\n%s", n, strings.Join(lines(t, m.dir+"/log"), "\n"))
 	}
 	if err := client.Signal(t.Context(), api.ID{Job: 1}, api.Kill); err != nil {

@@ -35,7 +35,7 @@ func TestCommandVM(t *testing.T) {
 			args:   []string{"-file", extra + ":/extra"},
 			status: 7, stdout: "to stderr\nof the host\ntwo  words $HOME\n",
 		},
-		"a signal is told as a shell tells it": {
+		"the exit status after a signal is 128 and its number, as in a shell": {
 			script: "kill -TERM $$", status: 128 + 15,
 		},
 		"another user, with swap space, in a group that is delegated": {
@@ -49,7 +49,7 @@ func TestCommandVM(t *testing.T) {
 			script: `echo "$1"; cat /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup)/memory.max; id -un; kill -KILL $$`,
 			status: 128 + 9, stdout: "two  words $HOME\n1073741824\nalice\n",
 		},
-		"what takes too long is ended": {
+		"a program that exceeds the timeout is ended": {
 			args:   []string{"-timeout", "4s"},
 			script: "sleep 1000", status: 124, stderr: "has not ended in time",
 		},
@@ -57,7 +57,7 @@ func TestCommandVM(t *testing.T) {
 			args: []string{"-verbose"}, script: "echo c > /proc/sysrq-trigger; sleep 1000",
 			status: 125, stderr: "sysrq triggered crash",
 		},
-		"what cannot be had is said": {
+		"the error names a kernel module that does not exist": {
 			args: []string{"-module", "nosuch"}, status: 125, stderr: `cannot find the kernel module "nosuch"`,
 		},
 	}

@@ -193,7 +193,7 @@ func TestRealAgent(t *testing.T) {
 	wantCode(t, "an order for no job", m.Signal(ctx, api.ID{Job: 99}, api.Kill), api.NotFound, "99")
 	wantCode(t, "an acknowledgement of the future", m.Acknowledge(ctx, m.after+1<<40), api.InvalidArgument, "")
 	err = m.Reports(ctx, m.after+1<<40, func(api.Report) error { return nil })
-	wantCode(t, "reports of another agent", err, api.InvalidArgument, "another spool area, begin with 0")
+	wantCode(t, "reports of another agent", err, api.InvalidArgument, "another spool directory; begin with 0")
 	if err := m.Drain(ctx, "a test"); err != nil {
 		t.Error(err)
 	}

@@ -66,7 +66,7 @@ func (c *call) audit(ctx context.Context, q any) (context.Context, *api.Error) {
 		begun := *c.record
 		begun.Outcome = audit.Begun
 		if err := log.Add(&begun, false); err != nil && log.Check() != nil {
-			return ctx, refuse(api.Unavailable, "nothing is changed without a record in the audit log: %v", err)
+			return ctx, refuse(api.Unavailable, "cannot change anything without a record in the audit log: %v", err)
 		}
 	}
 	return audit.WithCall(ctx, c.record.ID, c.record.Caller), nil

@@ -22,10 +22,10 @@ func newBudget(each, all int64) *budget {
 	return &budget{each: each, all: all, of: map[string]int64{}, changed: make(chan struct{})}
 }
 
-var errBudget = errors.New("too much at the same time")
+var errBudget = errors.New("too many requests at the same time")
 
-// take waits until there is room for a message, at most for patience. If there is no other message,
-// one of any size has room.
+// take waits until there is room for a message, at most for patience. A message that is the only one
+// has room, whatever its size.
 func (b *budget) take(ctx context.Context, key string, size int64, patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -50,6 +50,7 @@ func (b *budget) take(ctx context.Context, key string, size int64, patience time
 	}
 }
 
+// give returns the memory of a message that was answered.
 func (b *budget) give(key string, size int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -86,10 +86,10 @@ func (f *fake) Start(ctx context.Context, s *agent.Start) (agent.JobReport, erro
 		return *f.jobs[id], nil
 	}
 	if f.jobs[s.ID] != nil {
-		return agent.JobReport{}, &agent.Error{Code: agent.AlreadyExists, Err: fmt.Errorf("job %s is here already", s.ID)}
+		return agent.JobReport{}, &agent.Error{Code: agent.AlreadyExists, Err: fmt.Errorf("job %s exists already", s.ID)}
 	}
 	if f.draining != "" {
-		return agent.JobReport{}, &agent.Error{Code: agent.Unavailable, Err: errors.New("no jobs are taken: " + f.draining)}
+		return agent.JobReport{}, &agent.Error{Code: agent.Unavailable, Err: errors.New("the host takes no jobs: " + f.draining)}
 	}
 	f.keys[key] = s.ID
 	f.jobs[s.ID] = &agent.JobReport{

@@ -61,7 +61,7 @@ func (c *call) user() (*userdb.User, *api.Error) {
 	}
 	on.lookUp.Do(func() { on.user, on.err = c.server.options.Users(on.uid) })
 	if on.err != nil {
-		return nil, refuse(api.PermissionDenied, "cannot find out who user id %d is: %v", on.uid, on.err)
+		return nil, refuse(api.PermissionDenied, "cannot determine the name of user ID %d: %v", on.uid, on.err)
 	}
 	return on.user, nil
 }

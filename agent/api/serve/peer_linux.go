@@ -72,7 +72,7 @@ func (s *Server) local(c *connection) (peer, *api.Error) {
 	}
 	c.lookUp.Do(func() { c.user, c.err = s.options.Users(c.uid) })
 	if c.err != nil {
-		return peer{}, refuse(api.PermissionDenied, "cannot find out who user id %d is: %v", c.uid, c.err)
+		return peer{}, refuse(api.PermissionDenied, "cannot determine the name of user ID %d: %v", c.uid, c.err)
 	}
 	name := c.user.Name
 	return peer{manager: s.managers[name], user: name, from: "user " + name}, nil

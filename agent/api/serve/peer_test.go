@@ -201,7 +201,7 @@ func TestUsers(t *testing.T) {
 		"nor in jobs of others":            {alice, [][3]string{{"StartTask", `{"job":8,"task":2,"key":"a","command":["x"]}`, "job 8.2 is of bob"}}, nil},
 		"users' messages are short":        {alice, [][3]string{{"Jobs", strings.Repeat(" ", 1001), "more than 1000 bytes"}}, nil},
 		"managers may all":                 {carol, [][3]string{{"Drain", `{"reason":"r"}`, "{}"}, {"Signal", `{"job":7,"task":1,"order":"reschedule"}`, "{}"}, {"Job", `{"job":7,"task":1}`, "/secret"}}, []string{"Drain r", "Signal 7.1 reschedule"}},
-		"who has no name is not served":    {nobody, [][3]string{{"Version", "", "cannot find out who user id 12004 is"}}, nil},
+		"who has no name is not served":    {nobody, [][3]string{{"Version", "", "cannot determine the name of user ID 12004"}}, nil},
 		"root needs no name":               {0, [][3]string{{"FullReport", "", "{}"}}, []string{"FullReport"}},
 		"users cannot replace the masters": {alice, [][3]string{{"Jobs", "", "jobs"}}, nil},
 	}
@@ -368,8 +368,8 @@ func TestSocket(t *testing.T) {
 		prepare func(dir string) error
 		want    string
 	}{
-		"a directory that others can write to": {func(dir string) error { return os.Chmod(dir, 0o775) }, "has mode 0775: others could put a socket"},
-		"a directory of somebody else":         {func(dir string) error { return os.Chown(dir, alice, alice) }, "belongs to user id 12001"},
+		"a directory that others can write to": {func(dir string) error { return os.Chmod(dir, 0o775) }, "has mode 0775: other users could replace the socket"},
+		"a directory of somebody else":         {func(dir string) error { return os.Chown(dir, alice, alice) }, "belongs to user ID 12001"},
 		"a file":                               {func(dir string) error { return os.WriteFile(filepath.Join(dir, "s"), nil, 0o600) }, "it exists and is not a socket"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -463,7 +463,7 @@ func TestLoopbackRefused(t *testing.T) {
 		address, token, want string
 	}{
 		"all addresses":                 {":0", good, "is not a loopback address"},
-		"all addresses of IPv4":         {"0.0.0.0:0", good, "is not a loopback address: without certificates only"},
+		"all addresses of IPv4":         {"0.0.0.0:0", good, "is not a loopback address: without certificates, expected one"},
 		"all addresses of IPv6":         {"[::]:0", good, "is not a loopback address"},
 		"another address":               {"192.0.2.1:0", good, "192.0.2.1:0 is not a loopback address"},
 		"no port":                       {"127.0.0.1", good, "missing port"},
@@ -492,7 +492,7 @@ func TestLoopbackRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := New(Options{Loopback: &Loopback{Address: "127.0.0.1:0", TokenFile: good}})
-		if err == nil || !strings.Contains(err.Error(), "belongs to user id 12001") {
+		if err == nil || !strings.Contains(err.Error(), "belongs to user ID 12001") {
 			t.Error(err)
 		}
 	}

@@ -78,7 +78,7 @@ func request(command []string, script string, s *agent.Start) (*submit.Request, 
 		ReadFile:  func(string) ([]byte, error) { return text() },
 		ReadStdin: text,
 		ReadOptions: func(string, bool) ([]byte, error) {
-			return nil, errors.New("it is not here; put its options into the command line")
+			return nil, errors.New("the agent reads no files of options; put the options into the command line")
 		},
 	})
 	switch {
@@ -98,7 +98,7 @@ func request(command []string, script string, s *agent.Start) (*submit.Request, 
 func checkTask(id job.ID, a *submit.Array) error {
 	switch {
 	case a == nil && id.Task != 0:
-		return errors.New("there is no -t, and the job is task " + id.String())
+		return errors.New("-t is missing, but the job ID has the task " + id.String())
 	case a != nil && (id.Task < a.First || id.Task > a.Last || (id.Task-a.First)%a.Step != 0):
 		return errors.New("-t " + a.String() + ": " + id.String() + " is not one of its tasks")
 	}

@@ -143,7 +143,7 @@ func (s *terminalStream) receive() {
 		switch {
 		case f.Type == api.FrameData && s.terminal.Pipes():
 			if !input.add(f.Payload) { // the peer exceeds the window
-				s.wrong = fmt.Errorf("more than %d bytes of input were sent, or some after its end", api.InputWindow)
+				s.wrong = fmt.Errorf("the client sent more than %d bytes of input, or input after its end", api.InputWindow)
 				s.terminal.Close()
 				return
 			}
@@ -161,7 +161,7 @@ func (s *terminalStream) receive() {
 			s.terminal.Detach()
 			return
 		default: // one for clients
-			s.wrong = fmt.Errorf("frame type %q, expected one of a client", byte(f.Type))
+			s.wrong = fmt.Errorf("frame type %q is not one that clients send", byte(f.Type))
 			s.terminal.Close()
 			return
 		}

@@ -375,7 +375,7 @@ func TestInputWindow(t *testing.T) {
 func TestWrongFrames(t *testing.T) {
 	for name, c := range map[string]struct{ sends, says string }{
 		"a type that there is none of": {"Q\x00\x00\x00\x00", "Q"},
-		"a frame of the agent":         {"x\x00\x00\x00\x04\x00\x00\x00\x00", "frame type 'x', expected one of a client"},
+		"a frame of the agent":         {"x\x00\x00\x00\x04\x00\x00\x00\x00", "frame type 'x' is not one that clients send"},
 		"four gigabytes":               {"d\xff\xff\xff\xff", "has 4294967295 bytes"},
 		"half a size":                  {"r\x00\x00\x00\x01x", "has 1 bytes"},
 	} {

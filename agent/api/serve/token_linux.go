@@ -52,7 +52,7 @@ func (t *token) read() error {
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("the token file %q has mode %#o, expected 0600", t.path, info.Mode().Perm())
 	case owner != 0 && owner != uint32(os.Geteuid()):
-		return fmt.Errorf("the token file %q belongs to user id %d, expected root", t.path, owner)
+		return fmt.Errorf("the token file %q belongs to user ID %d, expected root", t.path, owner)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 4<<10))
 	if err != nil {

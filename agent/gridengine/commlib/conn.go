@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Options say how a connection is used. The zero value is for the original's times.
+// Options are the settings of a connection. The zero value has the original's times.
 type Options struct {
 	Limits
 	// Handshake bounds the set-up of the connection; 0 is 60 s.
@@ -26,8 +26,8 @@ type Options struct {
 	Silence, Answer time.Duration
 	// Idle is the time without messages after which the connection is closed; 0 means never.
 	Idle time.Duration
-	// Status says for a StatusResponse how we fare; nil is for a status without
-	// information. Request is filled in.
+	// Status returns the status of this side for a StatusResponse; nil is for a status without
+	// information. The connection fills in Request.
 	Status func() Status
 }
 
@@ -261,9 +261,9 @@ func (c *Conn) await() error {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
 		case c.options.Silence == 0:
-			return fmt.Errorf("nothing came from %s within %v", c.Peer, c.options.Idle)
+			return fmt.Errorf("no message came from %s within %v", c.Peer, c.options.Idle)
 		case asked:
-			return fmt.Errorf("%s does not answer: nothing came within %v, nor within %v after a question",
+			return fmt.Errorf("%s does not answer: no message came within %v, and none within %v after a request",
 				c.Peer, c.options.Silence, or(c.options.Answer, defaultAnswer))
 		}
 		if err := c.Ask(); err != nil {
@@ -320,7 +320,7 @@ func (c *Conn) Close(ctx context.Context) {
 	c.Abort()
 }
 
-// Abort closes the connection without a word.
+// Abort closes the connection without announcing it.
 func (c *Conn) Abort() {
 	c.once.Do(func() {
 		close(c.closed)

@@ -35,7 +35,7 @@ func encode(k kind, data []byte) []byte {
 // decode takes a payload apart.
 func decode(payload []byte) (kind, []byte, error) {
 	if len(payload) == 0 {
-		return 0, nil, fmt.Errorf("an empty message came from the client")
+		return 0, nil, fmt.Errorf("the client sent an empty message")
 	}
 	return kind(payload[0]), payload[1:], nil
 }

@@ -31,7 +31,7 @@ import (
 type Options struct {
 	Host  string // this host, as qmaster and its clients spell it
 	PTY   bool   // the command has a pseudo terminal
-	Login bool   // a login shell in place of a command
+	Login bool   // a login shell instead of a command
 	Shell string // of the user
 	Env   []string
 	Dir   string // working directory; empty for the current one
@@ -76,7 +76,7 @@ func Run(o Options) (int, error) {
 	defer cancel()
 	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return ExitStatus, fmt.Errorf("cannot connect with the client of this job: %w", err)
+		return ExitStatus, fmt.Errorf("cannot connect to the client of this job: %w", err)
 	}
 	if word := lookup(o.Env, CertificateVariable); word != "" {
 		settings, err := pinned.ClientOfWord(word)
@@ -97,7 +97,7 @@ func (o Options) serve(ctx context.Context, nc net.Conn, host string) (int, erro
 		From: commlib.Endpoint{Host: o.Host, Component: commlib.ShepherdIJS},
 	}, commlib.Options{Limits: commlib.Limits{Payload: maxPayload}})
 	if err != nil {
-		return ExitStatus, fmt.Errorf("cannot connect with the client of this job: %w", err)
+		return ExitStatus, fmt.Errorf("cannot connect to the client of this job: %w", err)
 	}
 	defer conn.Abort()
 	r := &relay{Options: o, conn: conn, answered: make(chan struct{})}
@@ -421,7 +421,7 @@ type output struct {
 	most atomic.Int64  // the maximum number of bytes that the finished command can have written
 	done chan struct{} // closed at the end of the output
 	mu   sync.Mutex    // held while data is in transit between the two ends
-	over bool          // the descriptor is none any more
+	over bool          // the descriptor is closed
 }
 
 // copy starts a goroutine that sends the command's output and ends with it.

@@ -15,7 +15,7 @@ import (
 // Protocol is the form of the messages of a series of releases. This type and its cull.Format hold
 // all differences between the releases; the packages that use this one do not depend on them.
 type Protocol struct {
-	// Name is the series, as --master-version of execd agent has it: "8.1.9".
+	// Name is the series, a value of --master-version of execd agent: "8.1.9".
 	Name string
 
 	format *cull.Format
@@ -72,7 +72,7 @@ var (
 	}
 )
 
-// Protocols are all that are known, the most common first.
+// Protocols are all known protocols, the most common one first.
 var Protocols = []*Protocol{GridEngine81, OCS91, OCS90}
 
 // ProtocolNames are the names of Protocols.
@@ -99,7 +99,7 @@ func ProtocolNamed(release string) *Protocol {
 func (p *Protocol) TicketsAlone() bool { return p.ticketsAlone }
 
 // SchedulerBinds reports whether the scheduler chooses the processors of jobs. Then hosts report the load
-// value m_topology as topology.Topology.Tree has it, and no m_topology_inuse.
+// value m_topology in the form of topology.Topology.Tree, and no m_topology_inuse.
 func (p *Protocol) SchedulerBinds() bool { return p.binds }
 
 // resourceUsage are the names of usage values of a job that has ended which are in all protocols.
@@ -212,7 +212,7 @@ func SenderUID(text []byte) (uint32, error) {
 	id, _, _ := strings.Cut(string(text), "\xff")
 	uid, err := strconv.ParseUint(id, 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("the text of a credential begins with %.40q, expected a user id", id)
+		return 0, fmt.Errorf("the text of a credential begins with %.40q, expected a user ID", id)
 	}
 	return uint32(uid), nil
 }

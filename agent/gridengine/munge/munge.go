@@ -183,7 +183,7 @@ type reader struct {
 	err  error
 }
 
-var errShort = errors.New("the answer of munged ends too early")
+var errShort = errors.New("the answer of munged is incomplete")
 
 // take returns the next n bytes.
 func (r *reader) take(n int) []byte {

@@ -90,8 +90,8 @@ func TestWrongAnswers(t *testing.T) {
 		"another type":           {head(4, 5, 0), "of type 5, expected 3"},
 		"too long":               {head(4, 3, 1<<30), "1073741824 bytes"},
 		"a body that is missing": {head(4, 3, 6), "EOF"},
-		"an empty body":          {head(4, 3, 0), "ends too early"},
-		"a length out of range":  {head(4, 3, 6) + "\x00\x00\xff\xff\xff\xff", "ends too early"},
+		"an empty body":          {head(4, 3, 0), "is incomplete"},
+		"a length out of range":  {head(4, 3, 6) + "\x00\x00\xff\xff\xff\xff", "is incomplete"},
 		"a refusal":              {head(4, 3, 4) + "\x06\x02no", "munged refuses: no (error 6)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -148,7 +148,7 @@ func (o *Own) Server() *tls.Config {
 func Client(text []byte) (*tls.Config, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != certificateBlock {
-		return nil, errors.New("it has no certificate in PEM")
+		return nil, errors.New("it contains no certificate in PEM form")
 	}
 	if _, err := x509.ParseCertificate(block.Bytes); err != nil {
 		return nil, err
@@ -164,11 +164,11 @@ func client(der []byte) *tls.Config {
 		VerifyConnection: func(s tls.ConnectionState) error {
 			switch leaf := s.PeerCertificates[0]; {
 			case !bytes.Equal(leaf.Raw, der):
-				return errors.New("the other side has another certificate than the cell has for it")
+				return errors.New("the certificate of the other side differs from its certificate in the cell")
 			case time.Now().After(leaf.NotAfter):
-				return fmt.Errorf("the certificate of the other side was valid until %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+				return fmt.Errorf("the certificate of the other side expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
 			case time.Now().Before(leaf.NotBefore):
-				return fmt.Errorf("the certificate of the other side is valid from %s: compare the clocks", leaf.NotBefore.UTC().Format(time.RFC3339))
+				return fmt.Errorf("the certificate of the other side is not valid before %s: compare the clocks of the two hosts", leaf.NotBefore.UTC().Format(time.RFC3339))
 			}
 			return nil
 		},
@@ -179,7 +179,7 @@ func client(der []byte) *tls.Config {
 func Word(text []byte) (string, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != certificateBlock {
-		return "", errors.New("it is no certificate in PEM")
+		return "", errors.New("it is not a certificate in PEM form")
 	}
 	return base64.StdEncoding.EncodeToString(block.Bytes), nil
 }

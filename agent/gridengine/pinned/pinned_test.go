@@ -115,7 +115,7 @@ func TestClient(t *testing.T) {
 	if err := connect(t, a, settings); err != nil {
 		t.Error(err)
 	}
-	if err := connect(t, b, settings); err == nil || !strings.Contains(err.Error(), "another certificate") {
+	if err := connect(t, b, settings); err == nil || !strings.Contains(err.Error(), "differs from its certificate") {
 		t.Errorf("another daemon was accepted: %v", err)
 	}
 	word, err := Word([]byte(read(t, a.Certificate)))
@@ -134,7 +134,7 @@ func TestClientChecksTheTime(t *testing.T) {
 	for _, c := range []struct {
 		made time.Duration
 		want string
-	}{{-2 * time.Hour, "was valid until"}, {time.Hour, "compare the clocks"}} {
+	}{{-2 * time.Hour, "expired at"}, {time.Hour, "compare the clocks"}} {
 		now := time.Now().Add(c.made)
 		o := own(t, &now)
 		settings, err := Client([]byte(read(t, o.Certificate)))

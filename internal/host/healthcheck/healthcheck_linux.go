@@ -124,7 +124,7 @@ func New(c Config) (*Check, error) {
 			return nil, fmt.Errorf("cannot run the health check %s as user %q: only root can", c.Path, c.User)
 		}
 		if id.UID == 0 && c.User != root {
-			return nil, fmt.Errorf("the health check %s runs as root only if its user is said to be %q, not %q", c.Path, root, c.User)
+			return nil, fmt.Errorf("the health check %s runs as root only if its user is %q, not %q", c.Path, root, c.User)
 		}
 	}
 	return &Check{
@@ -223,7 +223,7 @@ func (c *Check) once(ctx context.Context) Result {
 func (c *Check) try(ctx context.Context) error {
 	if c.hung != nil {
 		if !c.hung.over() {
-			return fmt.Errorf("%s, begun %s, cannot be killed: it hangs in the kernel%s", c.config.Path, c.hung.began.Format(time.RFC3339), c.hung.out.after("; its last line: "))
+			return fmt.Errorf("%s, started %s, cannot be killed: it hangs in the kernel%s", c.config.Path, c.hung.began.Format(time.RFC3339), c.hung.out.after("; its last line: "))
 		}
 		c.hung = nil
 	}
@@ -259,7 +259,7 @@ func (c *Check) identity() (*program.Identity, error) {
 		return nil, err
 	}
 	if _, err := id.Trusted(c.config.Path); err != nil {
-		return nil, fmt.Errorf("it is not run as user %s: %w", id.Name, err)
+		return nil, fmt.Errorf("cannot run it as user %s: %w", id.Name, err)
 	}
 	return &id, nil
 }

@@ -287,7 +287,7 @@ func TestUnkillable(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	h.write(t, "true")
-	const want = "/check, begun 2026-11-21T10:00:00Z, cannot be killed: it hangs in the kernel"
+	const want = "/check, started 2026-11-21T10:00:00Z, cannot be killed: it hangs in the kernel"
 	for range 2 { // no other is started
 		if r := h.check.once(t.Context()); !strings.Contains(r.Reason, want) {
 			t.Errorf("the reason is %q, want %q", r.Reason, want)

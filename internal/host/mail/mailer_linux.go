@@ -80,7 +80,7 @@ func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) 
 	user := owner
 	if name == "" && int(owner.UID) != os.Geteuid() { // the daemon is a front without root's rights
 		if user, err = userdb.System().UserID(uint32(os.Geteuid())); err != nil {
-			return fmt.Errorf("cannot find out as whom the mailer runs: %w", err)
+			return fmt.Errorf("cannot determine as whom the mailer runs: %w", err)
 		}
 	}
 	if name != "" && name != owner.Name {
@@ -90,7 +90,7 @@ func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) 
 	}
 	if root {
 		if err := (trust.Users{}).With(user.UID).Program(words[0]); err != nil {
-			return fmt.Errorf("the mailer is not run as user %s: %w", user.Name, err)
+			return fmt.Errorf("cannot run the mailer as user %s: %w", user.Name, err)
 		}
 	}
 	if user.UID == 0 {
@@ -139,7 +139,7 @@ var plain = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.+=-]*(@[A-Za-z0-9_][A-Za-z0
 // (mailx(1), -s).
 func checkAddress(address string, own bool) error {
 	if strings.HasPrefix(address, "-") || !own && !plain().MatchString(address) {
-		return fmt.Errorf("no mail is sent to %q: expected user or user@host", address)
+		return fmt.Errorf("invalid mail address %q: expected user or user@host", address)
 	}
 	return nil
 }

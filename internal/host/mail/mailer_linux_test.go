@@ -143,8 +143,9 @@ func TestMailerOfAUser(t *testing.T) {
 	}
 }
 
-// TestMailersRunNothingOfUsers: mail(1) runs what the file .mailrc of its user says. A daemon of
-// root starts it outside of the job, whose limits and whose end are not those of a mailer.
+// TestMailersRunNothingOfUsers checks that the mailer runs nothing that the owner of a job chooses:
+// mail(1) reads the file .mailrc of its user. A daemon of root starts it outside of the job, so that
+// the limits and the end of the job do not affect it.
 func TestMailersRunNothingOfUsers(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	o := newOffice(t, `[ ! -f "$HOME/.mailrc" ] || . "$HOME/.mailrc"; id -u >"$DIR/got"`)
@@ -163,8 +164,8 @@ func TestMailersRunNothingOfUsers(t *testing.T) {
 	}
 }
 
-// TestUntrustedMailer: a mailer that somebody else can change does not get the rights of the user
-// whom the configuration names for it.
+// TestUntrustedMailer checks that a mailer that another user can change does not get the rights of the
+// user whom the configuration names for it.
 func TestUntrustedMailer(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	users := func(string) (*userdb.User, error) { return &userdb.User{Name: "post", UID: 54322, GID: 54322}, nil }
@@ -192,7 +193,7 @@ func TestMailerThatFails(t *testing.T) {
 		"it says too much":  {"", "yes | head -c 1000000; exit 4", "exit status 4: y\ny"},
 		"it is missing":     {"/missing/mailer", "", "no such file or directory"},
 		"there is none":     {" ", "", "no mailer is configured"},
-		"an option to mail": {"", "exit 0", `no mail is sent to "-x"`},
+		"an option to mail": {"", "exit 0", `invalid mail address "-x"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +310,7 @@ func TestOutboxIsBounded(t *testing.T) {
 	mu.Lock()
 	refused := len(failed)
 	mu.Unlock()
-	if refused < 10 || refused > 10+maxMailers || !strings.Contains(failed[0], "others wait") {
+	if refused < 10 || refused > 10+maxMailers || !strings.Contains(failed[0], "other mails wait") {
 		t.Errorf("%d mails were refused: %.300q", refused, failed)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -320,8 +321,8 @@ func TestOutboxIsBounded(t *testing.T) {
 	}
 }
 
-// TestMailerThatEndsAsItIsKilled: nobody collects a mailer whose group is being killed. Its
-// number could be that of a stranger.
+// TestMailerThatEndsAsItIsKilled checks that the process ID of a mailer is not collected while its
+// group is being killed: the number could then belong to another process.
 func TestMailerThatEndsAsItIsKilled(t *testing.T) {
 	o := newOffice(t, `echo $$ >"$DIR/self"; echo >"$DIR/runs"; read end <"$DIR/end"`)
 	for _, fifo := range []string{"runs", "end"} {

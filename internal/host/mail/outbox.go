@@ -62,7 +62,7 @@ func (o *Outbox) post(l letter) error {
 		return errors.New("the agent is being shut down")
 	}
 	if len(o.waiting) >= maxWaiting {
-		return fmt.Errorf("%d others wait for the mailer %s", len(o.waiting), l.command)
+		return fmt.Errorf("%d other mails wait for the mailer %s", len(o.waiting), l.command)
 	}
 	o.waiting = append(o.waiting, l)
 	if o.mailers < maxMailers {
@@ -108,8 +108,8 @@ func (o *Outbox) send(l letter) error {
 	return m.Send(o.ctx, owner, l.message)
 }
 
-// Close takes no more mail, waits until all is sent or the context ends, and kills
-// the mailers that are left.
+// Close refuses further mail, waits until all mail is sent or the context ends, and kills the mailers that
+// are still running.
 func (o *Outbox) Close(ctx context.Context) {
 	o.mu.Lock()
 	o.closed = true

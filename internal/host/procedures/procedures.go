@@ -58,7 +58,7 @@ func (f *File) Read() (*List, error) {
 	case l != nil || err != nil:
 		f.required.Store(true)
 	case f.required.Load():
-		return nil, fmt.Errorf("cannot read the permitted procedures: %q was there and is missing; write it again, or restart the agent to permit all programs of the master", f.path)
+		return nil, fmt.Errorf("cannot read the permitted procedures: %q was there and is missing; write it again, or restart the agent to run without it", f.path)
 	}
 	return l, err
 }
@@ -204,7 +204,7 @@ func match(pattern, word string) (bool, error) {
 	return all, nil
 }
 
-// negated writes a class [!abc] of a pattern as [^abc], which is how path.Match has it.
+// negated writes a class [!abc] of a pattern as [^abc], the form of path.Match.
 func negated(pattern string) string {
 	b, class := []byte(pattern), false
 	for i := 0; i < len(b); i++ {

@@ -53,7 +53,7 @@ type Claim struct {
 	Of *Source `json:"of,omitempty"`
 	// Job is the number of the job that was changed; 0 for a new job. Both submissions are good for this job alone.
 	Job int `json:"job,omitempty"`
-	// For is the owner of the job where root changes it; nil means the user who sends the claim, as does this user's ID.
+	// For is the owner of the job if root changes the job. Nil, or the ID of the user who sends the claim, means that user.
 	For *uint32 `json:"for,omitempty"`
 }
 
@@ -189,16 +189,16 @@ func (c *Conn) Claim(q *Claim) error {
 			continue
 		}
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-			return fmt.Errorf("cannot tell the launcher of the job: %w", ErrEnd)
+			return fmt.Errorf("cannot confirm the job to the launcher: %w", ErrEnd)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot tell the launcher of the job: %w", os.NewSyscallError("sendto", err))
+			return fmt.Errorf("cannot confirm the job to the launcher: %w", os.NewSyscallError("sendto", err))
 		}
 		break
 	}
 	var reply Reply
 	if err := c.read(&reply); err != nil {
-		return fmt.Errorf("cannot tell the launcher of the job: %w", err)
+		return fmt.Errorf("cannot confirm the job to the launcher: %w", err)
 	}
 	if reply.Error != "" {
 		return errors.New(reply.Error)

@@ -110,7 +110,7 @@ func (s *Step) parse(header, line string) (*Row, Object, error) {
 				}
 			}
 			if err != nil || row.Job == nil {
-				return nil, nil, fmt.Errorf("%q is a job that nobody submitted", line)
+				return nil, nil, fmt.Errorf("%q is a job that was not submitted", line)
 			}
 		case "state":
 			row.Running = v == "r" || v == "t"

@@ -22,7 +22,7 @@ const awayPause = 200 * time.Millisecond
 // Options are the settings for the connection with a job.
 type Options struct {
 	In, Out *os.File
-	Err     io.Writer // for jobs with pipes alone
+	Err     io.Writer // only for jobs with pipes
 	// Escape begins a word for this side, see terminal.Options: for a job with a pseudo
 	// terminal.
 	Escape byte
@@ -33,7 +33,7 @@ type Options struct {
 
 // ErrLost is returned for a job with pipes if its input or output on the way may be lost. The
 // session cannot continue, because a part of the data would be mistaken for all of it.
-var ErrLost = errors.New("the connection with the job has been lost, and some of its input or output may be, too")
+var ErrLost = errors.New("the connection with the job was lost, and some of its input or output may be missing")
 
 // Run connects the caller with the job that t is attached to, and returns how the job has
 // ended. If the agent announces that it stops, Run waits for the next one. Otherwise Run returns the
@@ -84,8 +84,8 @@ func Away(err error) bool {
 	return ok && e.Code == api.Unavailable
 }
 
-// goodbye reports whether the agent has said that it ends, before which it has passed on
-// what it had read of the job.
+// goodbye reports whether the agent has announced its end. Before that it has sent all output of the
+// job that it had read.
 func goodbye(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
 	return ok && e.Err == nil

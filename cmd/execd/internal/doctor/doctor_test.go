@@ -37,7 +37,7 @@ func hosts() map[string]*Host {
 	var none, denied [cgroup.NumFeatures]Feature
 	for f := range none {
 		none[f] = Feature{Reason: "it needs the controller: no cgroup hierarchy is mounted"}
-		denied[f] = Feature{Reason: "it needs the controller: enter groups in /sys/fs/cgroup: processes cannot be moved there from our own group"}
+		denied[f] = Feature{Reason: "it needs the controller: enter groups in /sys/fs/cgroup: processes cannot be moved there from the group of this process"}
 	}
 	ids := GroupIDs{Range: "65400-65500", Total: 101, Free: 99}
 	base := Host{
@@ -80,7 +80,7 @@ func hosts() map[string]*Host {
 		"a user without anything": with(func(h *Host) {
 			h.UID, h.Capabilities, h.Confined = 1000, nil, confined
 			h.GroupIDs = GroupIDs{Err: "cannot read /proc: permission denied"}
-			h.Cgroups = Cgroups{Version: cgroup.V2, Features: denied, Hierarchies: unified("", "enter groups in /sys/fs/cgroup: processes cannot be moved there from our own group")}
+			h.Cgroups = Cgroups{Version: cgroup.V2, Features: denied, Hierarchies: unified("", "enter groups in /sys/fs/cgroup: processes cannot be moved there from the group of this process")}
 			h.Systemd = Systemd{Booted: true, Unified: true, Err: "no systemd manager is running: stat /run/user/1000/systemd/private: no such file or directory"}
 		}),
 		"a user with a manager": with(func(h *Host) {

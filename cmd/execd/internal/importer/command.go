@@ -102,7 +102,7 @@ func (c *Command) Run() (int, error) {
 	if !s.dryRun {
 		err := configdir.Write(s.conf, r.Files, r.Folders, s.force)
 		if errors.Is(err, configdir.ErrExists) {
-			return ExitFailed, fmt.Errorf("the directory %q is there already, and not empty; with --force it is replaced, and kept as %s.old", s.conf, s.conf)
+			return ExitFailed, fmt.Errorf("the directory %q exists and is not empty; --force replaces it and saves it as %s.old", s.conf, s.conf)
 		}
 		if err != nil {
 			return ExitFailed, err

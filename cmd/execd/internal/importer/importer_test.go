@@ -137,7 +137,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 	from := lay(t, map[string]string{"queues/a.q": "qname a.q\nhostlist NONE\npe_list NONE\n"})
 	dir := lay(t, map[string]string{"mine": "precious"})
 	r := runTo(t, dir, "--from", from)
-	if r.status != ExitFailed || !strings.Contains(r.err, "with --force it is replaced") {
+	if r.status != ExitFailed || !strings.Contains(r.err, "--force replaces it") {
 		t.Errorf("%d %s", r.status, r.err)
 	}
 	if r = runTo(t, dir, "--from", from, "--force"); r.status != ExitGood {
@@ -265,7 +265,7 @@ func TestDropItem(t *testing.T) {
 	}
 }
 
-// For any input, the output can be read back, and reading terminates.
+// FuzzTake checks that for any input reading terminates and the output can be read back.
 func FuzzTake(f *testing.F) {
 	f.Add("qname a.q\nhostlist n1 @gone\npe_list x \\\n y\n", "lic lic INT <= YES YES 0 0\n", "{\nname r\nlimit to gone=1\n}\n", "id=0\nname=R\n")
 	f.Fuzz(func(t *testing.T, queue, complexes, quotas, tree string) {

@@ -204,7 +204,7 @@ func (s *source) readNamed(file string) ([]byte, error) {
 
 func (s *source) counted(text []byte, err error) ([]byte, error) {
 	if s.size += len(text); err == nil && s.size > maxSource {
-		err = fmt.Errorf("what was read has more than %d MiB together, which is the limit", maxSource>>20)
+		err = fmt.Errorf("all files together have more than %d MiB, which is the limit", maxSource>>20)
 	}
 	return text, err
 }
@@ -245,7 +245,7 @@ func (s *source) readCell(cell string) error {
 		}
 	}
 	if method := settings["spooling_method"]; method != "classic" {
-		return fmt.Errorf("the master of the cell %q keeps its objects by the method %q, not in files: use --live while it runs, or what save_sge_config.sh writes", cell, method)
+		return fmt.Errorf("the master of the cell %q stores its objects with the spooling method %q, not in files: use --live while it runs, or the output of save_sge_config.sh", cell, method)
 	}
 	spool := settings["qmaster_spool_dir"]
 	if _, after, ok := strings.Cut(settings["spooling_params"], ";"); ok {

@@ -142,7 +142,7 @@ func (s *source) result(options qconf.Options, warnings []*qconf.Error) (*Result
 			r.Files["rqs"] = all["rqs"]
 		case at == "" && slices.ContainsFunc(kinds, func(k kind) bool { return k.names && k.name == path }): // nobody is left
 		case at == "":
-			return nil, fmt.Errorf("%s: cannot find it in what was read as %s", o.origin(0), path)
+			return nil, fmt.Errorf("%s: cannot find it in the files under the name %s", o.origin(0), path)
 		default:
 			r.Files[path] = all[at]
 		}

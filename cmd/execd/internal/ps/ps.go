@@ -92,7 +92,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	case who == "":
 		me, err := userdb.System().UserID(uint32(os.Getuid()))
 		if err != nil {
-			return ExitFailed, fmt.Errorf("cannot find out your user name: %w", err)
+			return ExitFailed, fmt.Errorf("cannot determine your user name: %w", err)
 		}
 		who = me.Name
 	}

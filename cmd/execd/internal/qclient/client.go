@@ -1,6 +1,6 @@
-// Package qclient is the commands of users of execd standalone: qsub, qstat, qdel and the
+// Package qclient implements the user commands of execd standalone: qsub, qstat, qdel and the
 // others, as execd qsub, or as qsub by a link. A command finds out which files it needs,
-// reads them as who types it, and has the daemon do the rest.
+// reads them with the rights of its user, and sends the command line and the files to the daemon.
 package qclient
 
 import (
@@ -33,8 +33,8 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// patience is how long a daemon is waited for that is not there, such as one that is being
-// restarted.
+// patience is the time for which a command waits for a daemon that does not run, for example
+// because it is being restarted.
 const patience = 30 * time.Second
 
 // Command is one call of a command.
@@ -55,7 +55,7 @@ const (
 	exitFailed = 1
 )
 
-// Run carries the command out and returns the exit status. It says itself what is wrong.
+// Run carries out the command, prints its output and errors, and returns the exit status.
 func (c *Command) Run(ctx context.Context) int {
 	status, err := c.run(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 		to   io.Writer
 		text api.Text
 	}{{c.Stdout, a.Stdout}, {c.Stderr, a.Stderr}} {
-		if len(o.text) == 0 { // which would fail, too, where nothing can be written
+		if len(o.text) == 0 { // to write nothing fails, too, if the output is closed
 			continue
 		}
 		if err := show(o.to, o.text); err != nil {
@@ -113,7 +113,7 @@ func (c *Command) run(ctx context.Context) (int, error) {
 	return a.Exit, nil
 }
 
-// Ask reads the files that the command line names, runs verifiers, has the daemon execute the command, and
+// Ask reads the files that the command line names, runs verifiers, sends the command to the daemon, and
 // returns the answer without printing it. If the call of the daemon fails, it returns the error of package
 // agent/api; Explain makes a sentence of it.
 func (c *Command) Ask(ctx context.Context, d *api.Client) (*api.CommandAnswer, error) {
@@ -156,8 +156,8 @@ func (c *Command) ask(ctx context.Context, d *api.Client, q *api.CommandRequest,
 	}
 }
 
-// show writes what the daemon wants to have printed. Where it, or who has taken its place, lets
-// anything through that is an order to a terminal, that ends here.
+// show prints a text of the daemon. It escapes control characters, because another program could
+// have taken the place of the daemon and sent commands to the terminal.
 func show(to io.Writer, text api.Text) error {
 	w := printer.NewWriter(to)
 	if _, err := io.WriteString(w, string(text)); err != nil {
@@ -189,11 +189,12 @@ func Explain(err error) error {
 	return err
 }
 
-// request puts together what the daemon needs.
+// request makes the request to the daemon: the command line, the files that it names, and the values
+// of this process that it depends on.
 func (c *Command) request(ctx context.Context) (*api.CommandRequest, *command.Input, error) {
 	dir, home, zone, environment := c.Directory, variable(c.Environment, "HOME"), variable(c.Environment, "TZ"), c.Environment
 	if environment == nil {
-		home, _ = os.UserHomeDir() // without one there are no request files in it
+		home, _ = os.UserHomeDir() // a user without a home has no request files there
 		zone, environment = os.Getenv("TZ"), os.Environ()
 	}
 	if dir == "" {
@@ -259,16 +260,16 @@ func variable(environment []string, name string) string {
 	return ""
 }
 
-// workingDirectory returns the directory by the name that the shell has for it.
+// workingDirectory returns the working directory, under the name that the shell gave it (PWD).
 func workingDirectory() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("cannot find out the working directory: %w", err)
+		return "", fmt.Errorf("cannot determine the working directory: %w", err)
 	}
 	return dir, nil
 }
 
-// Dial connects to the daemon that the environment names, or to that of the user, or to that of the host.
+// Dial connects to the daemon that the environment names, otherwise to that of the user or of the host.
 func (c *Command) Dial(ctx context.Context) (*api.Client, error) {
 	path, err := socket(ctx, func() { c.tell("no daemon is running yet, waiting for it") })
 	if err != nil {
@@ -282,8 +283,7 @@ func (c *Command) Dial(ctx context.Context) (*api.Client, error) {
 	})
 }
 
-// tell prints something of passing interest, on a terminal only: scripts take any text on standard
-// error for a failure.
+// tell prints a notice, on a terminal only: scripts take any text on standard error for a failure.
 func (c *Command) tell(text string) {
 	if onTerminal(c.Stderr) {
 		printer.Fprintf(c.Stderr, "%s: %s\n", c.Name, text)
@@ -296,12 +296,12 @@ func (c *Command) edit(ctx context.Context, f *api.File) (text []byte, err error
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) //nolint:forbidigo // a new one of who runs this, with whose rights it is removed
+	defer os.RemoveAll(dir) //nolint:forbidigo // a new directory of this user, removed with the same rights
 	path := filepath.Join(dir, filepath.Base(string(f.Name)))
 	if err := os.WriteFile(path, f.Text, 0o600); err != nil {
 		return nil, err
 	}
-	// Scripts set EDITOR (qconf(1)), whatever their user has in VISUAL.
+	// EDITOR precedes VISUAL, because scripts set it (qconf(1)).
 	editor := cmp.Or(os.Getenv("EDITOR"), os.Getenv("VISUAL"), "vi")
 	// EDITOR may have options.
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", path)
@@ -312,10 +312,11 @@ func (c *Command) edit(ctx context.Context, f *api.File) (text []byte, err error
 	return userfile.Read(path, textfile.MaxScript)
 }
 
-// sync waits for the end of a job (qsub(1), -sync y) that was submitted at a time or later.
+// sync waits for the end of a job (qsub(1), -sync y), and prints how its tasks ended. It ignores
+// accounting records from before since: they belong to an earlier job with the same number.
 //
-// The exit status is that of the first task that ended with another than 0; if one has not
-// come to an end of its own, it is 1.
+// The exit status is that of the first task that exited with another status than 0. It is 1 if a
+// signal or a failure has ended a task.
 func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer, since time.Time) (int, error) {
 	job := a.Job
 	done := c.watch(ctx, d, job)
@@ -324,7 +325,7 @@ func (c *Command) sync(ctx context.Context, d *api.Client, a *api.CommandAnswer,
 	q, restarted := api.WaitRequest{Job: job, Boot: a.Boot}, false
 	for {
 		w, err := d.Wait(ctx, q)
-		if unknown(err) { // a daemon that was started after the job had left
+		if unknown(err) { // the daemon was started after the job had left
 			w, err, restarted = &api.WaitAnswer{Gone: true, Boot: q.Boot}, nil, true
 		}
 		if err == nil && w.Boot != q.Boot {
@@ -391,15 +392,15 @@ func ended(job uint32, e api.End) string {
 	if e.Signal != 0 {
 		text = fmt.Sprintf("Job %s exited because of signal %s", label, unix.SignalName(syscall.Signal(e.Signal)))
 	}
-	if e.Reason != "" && !strings.HasPrefix(e.Reason, "died through signal ") { // which is said
+	if e.Reason != "" && !strings.HasPrefix(e.Reason, "died through signal ") { // the text names the signal already
 		text += "\n" + printable.String(strings.TrimSuffix(e.Reason, "."))
 	}
 	return text + "\n"
 }
 
 // shutDown deletes the job that qsub waits for when a signal ends qsub. It prints what the
-// original prints (tested), before the deletion, which takes long if the daemon is away. A
-// deletion that succeeds prints nothing.
+// original prints (tested), before the deletion, which can take long if the daemon is not running.
+// A deletion that succeeds prints nothing.
 func (c *Command) shutDown(d *api.Client, job uint32) (int, error) {
 	printer.Fprintf(c.Stderr, "\nInterrupted!\nPlease wait while %s shuts down.\n", c.Name)
 	a, err := remove(d, job)
@@ -422,7 +423,7 @@ func (c *Command) interrupted(d *api.Client, job uint32) (int, error) {
 	return exitFailed, show(c.Stderr, a.Stdout+a.Stderr)
 }
 
-// remove deletes a job as qdel does. The context of the command is of no use for that: it is
+// remove deletes a job as qdel does. It makes a context of its own, because that of the command is
 // canceled already.
 func remove(d *api.Client, job uint32) (*api.CommandAnswer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

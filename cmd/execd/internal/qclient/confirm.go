@@ -21,7 +21,7 @@ import (
 // meanwhile, confirm waits for the next launcher and tells it the submission under another key.
 func confirm(ctx context.Context, q *api.CommandRequest, in *command.Input, a *api.CommandAnswer) error {
 	if q.Confirmed != "" || q.Amended != nil { // the front could start further jobs with further confirmations
-		return errors.New("the daemon wants to have the command confirmed again")
+		return errors.New("the daemon requests another confirmation of the command")
 	}
 	if len(a.Amend) == 0 {
 		return patiently(ctx, func() error { return confirmOnce(ctx, q, in, string(a.Confirm)) })
@@ -38,19 +38,19 @@ func confirm(ctx context.Context, q *api.CommandRequest, in *command.Input, a *a
 	return nil
 }
 
-// refuseOthers refuses to confirm jobs that the command does not name, as far as it names them by their numbers.
+// refuseOthers refuses to confirm jobs that the command line does not name, if it names all jobs by number.
 func refuseOthers(in *command.Input, list []api.Amend) error {
 	if len(list) > command.MostAmended {
-		return fmt.Errorf("the daemon wants to have confirmed %d jobs, at most %d are possible", len(list), command.MostAmended)
+		return fmt.Errorf("the daemon requests the confirmation of %d jobs, expected at most %d", len(list), command.MostAmended)
 	}
 	jobs, only := command.Named(in)
 	seen := make(map[uint32]bool, len(list))
 	for _, a := range list {
 		switch {
 		case only && !jobs[a.Job]:
-			return fmt.Errorf("the daemon wants to have confirmed job %d, which the command does not name", a.Job)
+			return fmt.Errorf("the daemon requests the confirmation of job %d, which the command does not name", a.Job)
 		case seen[a.Job]:
-			return fmt.Errorf("the daemon wants to have confirmed job %d twice", a.Job)
+			return fmt.Errorf("the daemon requests the confirmation of job %d twice", a.Job)
 		}
 		seen[a.Job] = true
 	}
@@ -78,11 +78,11 @@ func patiently(ctx context.Context, f func() error) error {
 func amend(ctx context.Context, q *api.CommandRequest, in *command.Input, socket string, a *api.Amend) error {
 	var was submission.Submission
 	if err := json.Unmarshal(a.Submission, &was); err != nil {
-		return fmt.Errorf("cannot read what the daemon says of job %d: %w", a.Job, err)
+		return fmt.Errorf("cannot read the daemon's description of job %d: %w", a.Job, err)
 	}
 	next := command.Amend(in, &was)
 	if next == nil {
-		return fmt.Errorf("the daemon wants to have job %d confirmed, which %s does not change", a.Job, in.Name)
+		return fmt.Errorf("the daemon requests the confirmation of job %d, which %s does not change", a.Job, in.Name)
 	}
 	key := rand.Text()
 	c := &claim.Claim{Key: key, Digest: next.Digest(key), Of: &claim.Source{UID: a.UID, Key: a.Key, Digest: was.Digest(a.Key), Job: int(a.Job)}}

@@ -42,13 +42,13 @@ func TestCapturedDaemonCannotObtainConfirmations(t *testing.T) {
 		{"qalter -A x -u alice", api.CommandRequest{}, amend(5, 6, 5), "job 5 twice"},
 		{"qalter -A x name", api.CommandRequest{}, amend(5, 6), ""},
 		{"qalter -A x 5 na*", api.CommandRequest{}, amend(6), ""},
-		{"qalter -A x -u alice", api.CommandRequest{}, amend(make([]uint32, command.MostAmended+1)...), "4097 jobs, at most 4096"},
-		{"qalter -A x 5", api.CommandRequest{Amended: []api.Amended{{Job: 5}}}, amend(5), "again"},
+		{"qalter -A x -u alice", api.CommandRequest{}, amend(make([]uint32, command.MostAmended+1)...), "4097 jobs, expected at most 4096"},
+		{"qalter -A x 5", api.CommandRequest{Amended: []api.Amended{{Job: 5}}}, amend(5), "another confirmation"},
 		{"qresub 5", api.CommandRequest{}, amend(5), ""},
 		{"qresub -h u 5 7", api.CommandRequest{}, amend(7, 6), "job 6, which the command does not name"},
 		{"qresub name", api.CommandRequest{}, amend(6), "job 6, which the command does not name"},
 		{"qsub -b y true", api.CommandRequest{}, nil, ""},
-		{"qsub -b y true", api.CommandRequest{Confirmed: "key"}, nil, "again"},
+		{"qsub -b y true", api.CommandRequest{Confirmed: "key"}, nil, "another confirmation"},
 	} {
 		words := strings.Fields(c.line)
 		in := &command.Input{Name: words[0], Args: words[1:], Dir: "/"}

@@ -30,14 +30,15 @@ func recordedEnds(ctx context.Context, d *api.Client, number uint32, since time.
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("the daemon writes no accounting file")
 		}
-		return nil, fmt.Errorf("the daemon was restarted, and how job %d ended is not known: %w", number, err)
+		return nil, fmt.Errorf("the daemon was restarted, and the outcome of job %d is unknown: %w", number, err)
 	}
 	defer file.Close()
 	return endsIn(ctx, file, number, since)
 }
 
-// endsIn returns what the last record of each task of a job says, if the job was submitted at a time or
-// later. A run after which the task was pending again is no end.
+// endsIn returns the end of each task of a job, from the last record of the task. Records of a job
+// that was submitted before since belong to another job with the same number. A run after which the
+// task was pending again does not count as an end.
 func endsIn(ctx context.Context, file io.Reader, number uint32, since time.Time) ([]api.End, error) {
 	last := map[uint32]api.End{}
 	err := records.Each(ctx, file, int(number), func(r *accounting.Record) error {

@@ -19,8 +19,8 @@ import (
 
 var errInterrupted = errors.New("interrupted")
 
-// read reads a file that a command line needs. Only one that the user has named may be a pipe
-// or a device: another name can be of somebody who wants the command to wait.
+// read reads a file that a command line needs. Only a file that the user has named may be a pipe or
+// a device: the name of another file can come from a user who wants the command to hang.
 func (c *Command) read(ctx context.Context, needed command.NeededFile, dir, home string) ([]byte, error) {
 	name := needed.Name
 	path := name
@@ -87,11 +87,11 @@ func (e *defaultsError) Error() string {
 // Unwrap returns the cause.
 func (e *defaultsError) Unwrap() error { return e.err }
 
-var errNoText = errors.New("there is a zero byte: the file is not a text")
+var errNoText = errors.New("it contains a zero byte: it is not a text file")
 
-// isDefaults reports whether a file has the default options of a directory. In one like
-// /tmp anybody could leave a file, and with it decide what runs in everybody else's jobs, and
-// with -jsv even at once; or a named pipe, for which everybody would wait.
+// isDefaults reports whether a file contains the default options of a directory. In a directory like
+// /tmp any user could make such a file, and decide with it what runs in the jobs of other users, with
+// -jsv even in their commands. With a named pipe the user could make their commands hang.
 func isDefaults(name, dir string) bool {
 	base := filepath.Base(name)
 	return dir != "" && name == filepath.Join(dir, base) && strings.HasPrefix(base, ".sge_")
@@ -101,7 +101,7 @@ func isDefaults(name, dir string) bool {
 type ownerError struct{ uid uint32 }
 
 // Error names the owner.
-func (e *ownerError) Error() string { return fmt.Sprintf("it belongs to user id %d", e.uid) }
+func (e *ownerError) Error() string { return fmt.Sprintf("it belongs to user ID %d", e.uid) }
 
 // isPlanted reports whether default options are not what the user would have put there.
 func isPlanted(err error) bool {
@@ -109,7 +109,7 @@ func isPlanted(err error) bool {
 }
 
 // errNames means that another user could have given a file of the user another name (link(2)).
-var errNames = errors.New("it has several names")
+var errNames = errors.New("it has several hard links")
 
 func trusted(f *os.File, inHome bool) error {
 	info, err := f.Stat()
@@ -137,8 +137,8 @@ func readFile(f *os.File, err error) ([]byte, error) {
 	return text, err
 }
 
-// interruptible reads what may not come for long, such as from a named pipe, until it is not
-// wanted any more.
+// interruptible calls a function that may read for a long time, for example from a named pipe, and
+// returns early if the context ends.
 func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type result struct {
 		text []byte

@@ -39,10 +39,10 @@ func TestDefaultOptionsInSharedDirectory(t *testing.T) {
 		"a pipe, at home":         {make: pipe, home: true, warn: "it is a pipe, expected a regular file"},
 		"a link to a pipe":        {make: func(path string) error { return errors.Join(pipe(path+"x"), os.Symlink(path+"x", path)) }, warn: "it is a symbolic link, expected a regular file"},
 		"a directory":             {make: func(path string) error { return os.Mkdir(path, 0o700) }, warn: "it is a directory, expected a regular file"},
-		"another name of a file":  {make: func(path string) error { return errors.Join(write(path), os.Link(path, path+"2")) }, warn: "it has several names"},
+		"another name of a file":  {make: func(path string) error { return errors.Join(write(path), os.Link(path, path+"2")) }, warn: "it has several hard links"},
 		"another name, at home":   {make: func(path string) error { return errors.Join(write(path), os.Link(path, path+"2")) }, home: true, want: "-N own\n"},
 		"nothing":                 {make: func(string) error { return nil }},
-		"a file of somebody else": {make: func(path string) error { return errors.Join(write(path), os.Chown(path, 12345, -1)) }, warn: "it belongs to user id 12345"},
+		"a file of somebody else": {make: func(path string) error { return errors.Join(write(path), os.Chown(path, 12345, -1)) }, warn: "it belongs to user ID 12345"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, home := t.TempDir(), t.TempDir()
@@ -81,7 +81,7 @@ func TestUnusableDefaultOptionsFailCommand(t *testing.T) {
 		want string
 	}{
 		"100 MB of zeros": {size: 100 << 20, want: "it has more than 4 MiB, which is the limit"},
-		"a zero byte":     {text: "-N x\n-o \x00\n", want: "there is a zero byte: the file is not a text"},
+		"a zero byte":     {text: "-N x\n-o \x00\n", want: "it contains a zero byte: it is not a text file"},
 		"much text":       {text: strings.Repeat("# a comment\n", 400_000), want: "it has more than 4 MiB, which is the limit"},
 	} {
 		for _, file := range []string{".sge_request", ".sge_qstat", ".sge_ar_request"} {

@@ -70,7 +70,7 @@ func expected() bool {
 // noDaemon returns the error for a missing daemon, with the remedy.
 func noDaemon(places []string) error {
 	if path := os.Getenv(paths.SocketVariable); path != "" {
-		return errors.New("no daemon is running there: " + paths.SocketVariable + " says that its socket is " + path + ", and there is none")
+		return errors.New("no daemon is running: " + paths.SocketVariable + " names the socket " + path + ", which does not exist")
 	}
 	return errors.New("no daemon is running here: start execd standalone, or set " + paths.SocketVariable + " to its socket; there is no " + places[len(places)-1])
 }

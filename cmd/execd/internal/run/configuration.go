@@ -80,7 +80,7 @@ func (s *session) chooseQueue(names []string) (string, error) {
 	queue, all := s.own.Queue, strings.Join(names, ", ")
 	switch {
 	case len(names) == 0:
-		return "", fmt.Errorf("--conf %s: there are no queues in it", s.own.Conf)
+		return "", fmt.Errorf("--conf %s: it contains no queues", s.own.Conf)
 	case queue == "" && len(names) == 1:
 		return names[0], nil
 	case queue == "":

@@ -59,7 +59,7 @@ func (r reader) typed(path string) ([]byte, error) {
 func (r reader) nested(path string) ([]byte, error) {
 	f, err := r.openAs(path, 0)
 	if errors.Is(err, fs.ErrPermission) && r.rights != nil {
-		err = fmt.Errorf("%w for user %s, and what a script or a file of options names is not read as root", err, r.as)
+		err = fmt.Errorf("%w for user %s, and execd does not read a file as root if a script or an options file names it", err, r.as)
 	}
 	if err != nil {
 		return nil, &readError{err}
@@ -85,7 +85,7 @@ func (r reader) open(path string, flags int) (*os.File, error) {
 	}
 	trusted, reason := openTrusted(path)
 	if reason != nil {
-		return nil, fmt.Errorf("%w for user %s, and it is not read as root: %w", err, r.as, reason)
+		return nil, fmt.Errorf("%w for user %s, and execd does not read it as root: %w", err, r.as, reason)
 	}
 	return trusted, nil
 }
@@ -189,10 +189,10 @@ func (s *session) requestFile(f *os.File, name string, here bool, seen []fs.File
 	case contains(seen, info):
 		return info, nil, nil
 	case here && owner != 0 && owner != s.caller.UID:
-		s.say(fmt.Sprintf("warning: %s is not read: it belongs to user id %d", name, owner))
+		s.say(fmt.Sprintf("warning: %s is not read: it belongs to user ID %d", name, owner))
 		return info, nil, nil
 	case here && st.Nlink > 1: // another user may have linked a file of the caller to this name (link(2))
-		s.say("warning: " + name + " is not read: it has several names")
+		s.say("warning: " + name + " is not read: it has several hard links")
 		return info, nil, nil
 	}
 	text, err := readAll(f, name)

@@ -85,7 +85,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	}
 	me, err := userdb.System().UserID(uint32(os.Getuid()))
 	if err != nil {
-		return ExitFailed, fmt.Errorf("cannot find out your user name: %w", err)
+		return ExitFailed, fmt.Errorf("cannot determine your user name: %w", err)
 	}
 	session, err := qclient.Dial(ctx, "execd top", c.Stderr)
 	if err != nil {

@@ -145,7 +145,7 @@ func (h *hub) follow(ctx context.Context, of string, t *topic) {
 func (h *hub) serve(w http.ResponseWriter, r *http.Request) {
 	of := r.URL.Query().Get("of")
 	if !strings.HasPrefix(of, "/") || len(of) > 1000 {
-		http.Error(w, "the parameter of is not a path", http.StatusBadRequest)
+		http.Error(w, "the parameter \"of\" is not a path", http.StatusBadRequest)
 		return
 	}
 	news, ok := h.join(of)
