@@ -37,7 +37,7 @@ func (a *Agent) here(grants []Grant) []Grant {
 func (a *Agent) recordOf(s *Start) (Record, error) {
 	here := a.here(s.Grants)
 	if len(here) == 0 {
-		return Record{}, fmt.Errorf("job %s was granted no queue instance of this host, which is %s", s.ID, a.options.Host)
+		return Record{}, fmt.Errorf("job %s was granted no queue instance of this host, %s", s.ID, a.options.Host)
 	}
 	r := Record{
 		ID: s.ID, Key: s.Key, Epoch: s.Epoch, Received: a.clock.Now(),
@@ -87,7 +87,7 @@ func (a *Agent) assignment(s *Start) (*launch.Assignment, error) {
 	}
 	o.Privileged = a.launcher.Privileged()
 	if !o.Privileged && !mayRunAs(os.Getuid(), o.Owner) {
-		return nil, fmt.Errorf("job %s is of user %s: %w", s.ID, s.Owner, errOwner)
+		return nil, fmt.Errorf("job %s belongs to user %s: %w", s.ID, s.Owner, errOwner)
 	}
 	if s.Order == nil && o.Privileged {
 		if o.SubmitGID, err = a.submitGroup(s, o.Config); err != nil {
@@ -100,7 +100,7 @@ func (a *Agent) assignment(s *Start) (*launch.Assignment, error) {
 		o.Request = &r
 	}
 	o.Groups, o.Lookup, o.Host, o.GPUs = groups, a.users, a.options.Host, a.gpusFor(cluster)
-	if err := o.CheckThings(); err != nil {
+	if err := o.CheckElements(); err != nil {
 		return nil, &Error{FailedPrecondition, err}
 	}
 	if !s.Slave { // the procedures run where the master task is
@@ -180,10 +180,10 @@ func (a *Agent) orderFrom(s *Start, c *qconf.Cluster) (*launch.Assignment, error
 	for _, g := range here {
 		o.Slots += g.Slots
 		for name, ids := range g.Names {
-			if o.Things == nil {
-				o.Things = map[string][]string{}
+			if o.Elements == nil {
+				o.Elements = map[string][]string{}
 			}
-			o.Things[name] = append(o.Things[name], ids...)
+			o.Elements[name] = append(o.Elements[name], ids...)
 		}
 	}
 	for _, g := range s.Grants {

@@ -40,14 +40,14 @@ func (a *Agent) recover() error {
 	if err := a.sweepScripts(); err != nil {
 		return err
 	}
-	// Before jobs are started: one with the number of a group that is left could not be.
+	// Before jobs are started: a job cannot start while there is a group with its number.
 	_, groups := a.settings.current()
 	if err := a.launcher.Sweep(groups); err != nil {
 		a.log.Warn("cannot remove stale control groups of jobs", "error", err)
 	}
 	if err := a.readTickets(); err != nil {
 		// This happens after a power loss, for example. The master sends them again.
-		a.log.Warn("jobs have the tickets of their starts", "error", err)
+		a.log.Warn("cannot read the tickets of jobs: they have those of their starts", "error", err)
 	}
 	a.table.mu.Lock()
 	defer a.table.mu.Unlock()
@@ -190,7 +190,7 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 	case stage == launch.Over && beganError != nil && e.run.Rebooted():
 		// Whether it ran is not known, but nothing of the job itself was written.
 		e.state = Starting
-		e.outcome = never(e.id, job.FailedBeforeJob, "the host was restarted before the job was known to run")
+		e.outcome = outcomeUnstarted(e.id, job.FailedBeforeJob, "the host was restarted before the job was known to run")
 	case stage == launch.Prepared:
 		e.state = Accepted
 	case beganError != nil && !e.record.hosted():

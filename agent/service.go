@@ -223,4 +223,6 @@ func (a *Agent) noteService() {
 }
 
 // errOut returns the error of an order that a host out of service does not carry out.
-func errOut(why string) error { return &Error{Unavailable, errors.New("no jobs are taken: " + why)} }
+func errOut(why string) error {
+	return &Error{Unavailable, errors.New("the host takes no jobs: " + why)}
+}

@@ -14,7 +14,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// Start takes a job. See Commands.
+// Start accepts a job. See Commands.
 func (a *Agent) Start(ctx context.Context, s *Start) (JobReport, error) {
 	s = s.clone()
 	if err := s.check(); err != nil {
@@ -115,9 +115,9 @@ func (s *Start) check() error {
 	return nil
 }
 
-// receive adds a new start to the table and books its slots, or finds the job of an earlier one;
-// first tells which. If it returns neither an entry nor an error, report describes a job that is no
-// longer here.
+// receive adds a new start to the table and books its slots, or finds the job of an earlier start
+// with the same key. first is true for a new start. If receive returns neither an entry nor an error,
+// report describes a job whose end was acknowledged already.
 func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err error) {
 	a.table.mu.Lock()
 	defer a.table.mu.Unlock()
@@ -135,7 +135,7 @@ func (a *Agent) receive(s *Start) (e *entry, first bool, report JobReport, err e
 	}
 	if e := a.table.jobs[s.ID]; e != nil {
 		return nil, false, report, &Error{AlreadyExists, fmt.Errorf(
-			"job %s is here from another start (key %q) and is %s: its end has to be acknowledged first", s.ID, e.record.Key, e.state)}
+			"job %s exists from another start (key %q) and is %s: acknowledge its end first", s.ID, e.record.Key, e.state)}
 	}
 	if why := a.whyNoJobs(); why != "" {
 		return nil, false, report, errOut(why)
@@ -172,7 +172,7 @@ func (a *Agent) Admit(_ context.Context, s *Start) error {
 	if err != nil {
 		return err
 	}
-	// Errors that only show when the job is described.
+	// Some errors show only when the job is described.
 	order, err := a.assignment(s)
 	if err == nil {
 		_, err = order.Describe(s.ID, a.area(), "")
@@ -194,7 +194,8 @@ func orderError(err error) error {
 	return &Error{InvalidArgument, err}
 }
 
-// accept brings a job that was received to the disk, and has it started.
+// accept writes the directory of a received job to the disk, and then starts the goroutine that
+// supervises the job.
 func (a *Agent) accept(e *entry, s *Start) {
 	run, err := a.prepare(e, s)
 	a.table.mu.Lock()
@@ -213,7 +214,7 @@ func (a *Agent) accept(e *entry, s *Start) {
 	a.supervise(e)
 }
 
-// prepare makes all of a job that there is on disk.
+// prepare makes the files of a job: its directory, script and tmpdir.
 func (a *Agent) prepare(e *entry, s *Start) (*launch.Job, error) {
 	a.preparing <- struct{}{}
 	defer func() { <-a.preparing }()
@@ -336,8 +337,8 @@ var errOwner = errors.New("only root can run jobs of other users")
 // mayRunAs reports whether an agent of a user can run jobs of another one.
 func mayRunAs(uid int, owner *userdb.User) bool { return uid == 0 || uid == int(owner.UID) }
 
-// never returns the outcome of a job that was ended before it began.
-func never(id job.ID, failed job.Failed, reason string) *job.Outcome {
+// outcomeUnstarted returns the outcome of a job that was ended before it began.
+func outcomeUnstarted(id job.ID, failed job.Failed, reason string) *job.Outcome {
 	f := job.FailureOf(failed)
 	return &job.Outcome{ID: id, Failed: failed, FailedText: f.Text, Class: f.Class, Effect: f.Effect, Reason: reason}
 }

@@ -25,7 +25,7 @@ func (a *Agent) supervise(e *entry) {
 	})
 }
 
-// spawn begins a goroutine for which Close waits. It has to return when the context ends.
+// spawn starts a goroutine for which Close waits. It has to return when the context ends.
 func (a *Agent) spawn(f func(context.Context)) { a.goroutines.begin(func() { f(a.context) }) }
 
 // goroutines counts goroutines, so that the agent can wait for their end.
@@ -35,7 +35,7 @@ type goroutines struct {
 	wait sync.WaitGroup
 }
 
-// begin begins a goroutine, or does nothing when the others are being waited for already.
+// begin starts a goroutine. After end was called it does nothing.
 func (g *goroutines) begin(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -44,7 +44,7 @@ func (g *goroutines) begin(f func()) {
 	}
 }
 
-// end waits for all of them. No more are begun.
+// end waits until all goroutines have ended. From then on begin starts none.
 func (g *goroutines) end() {
 	g.mu.Lock()
 	g.over = true
@@ -52,8 +52,8 @@ func (g *goroutines) end() {
 	g.wait.Wait()
 }
 
-// manage takes a job from its acceptance, or from where the previous agent left it, to its end, and
-// removes what is left of it. It returns early when the agent stops.
+// manage follows a job from its acceptance, or from the state in which the previous agent left it,
+// until its end was acknowledged and its files are removed. It returns early when the agent stops.
 func (a *Agent) manage(ctx context.Context, e *entry) {
 	e.unwatch = a.watcher.add(a.area().JobPath(e.id), e.noticeChange)
 	defer e.unwatch()
@@ -110,22 +110,22 @@ func (a *Agent) launch(ctx context.Context, e *entry) bool {
 	if err != nil {
 		a.startFailed(err)
 		a.table.mu.Lock()
-		e.outcome = never(e.id, job.FailedBeforeJob, err.Error())
+		e.outcome = outcomeUnstarted(e.id, job.FailedBeforeJob, err.Error())
 		a.table.mu.Unlock()
 	}
 	return true
 }
 
-// attend waits for the end of a supervisor. Meanwhile it passes on orders, and sees
-// the job begin. It returns false if the agent ends first.
+// attend waits for the end of a supervisor. Meanwhile it passes on orders, and notices when the job
+// begins. It returns false if the agent ends first.
 func (a *Agent) attend(ctx context.Context, e *entry) (status syscall.WaitStatus, ok bool) {
 	a.table.mu.Lock()
-	gone := e.outcome != nil || e.state == Accepted
+	over := e.outcome != nil || e.state == Accepted
 	if e.state == Accepted {
-		e.outcome = never(e.id, job.FailedRemoved, "was ended before it was started")
+		e.outcome = outcomeUnstarted(e.id, job.FailedRemoved, "was ended before it was started")
 	}
 	a.table.mu.Unlock()
-	if gone {
+	if over {
 		return 0, true
 	}
 	type end struct {
@@ -149,7 +149,7 @@ func (a *Agent) attend(ctx context.Context, e *entry) (status syscall.WaitStatus
 			if end.err != nil {
 				a.log.Error("cannot wait for a supervisor", "job", e.id.String(), "error", end.err)
 			}
-			a.noticeBeginning(e) // of a job that was over before anyone looked
+			a.noticeBeginning(e) // of a job that finished before the agent noticed its beginning
 			return end.status, true
 		case <-e.wake:
 			a.noticeBeginning(e)
@@ -160,7 +160,8 @@ func (a *Agent) attend(ctx context.Context, e *entry) (status syscall.WaitStatus
 	}
 }
 
-// noticeBeginning sees from the directory whether the job itself has begun.
+// noticeBeginning finds out from the job directory whether the job itself has begun, and notes it in
+// the table.
 func (a *Agent) noticeBeginning(e *entry) {
 	if a.table.state(e) != Starting {
 		return
@@ -214,7 +215,7 @@ func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
 
 	failpoint.At("agent-collected")
 	end := ended{Number: number, Outcome: outcome}
-	// Without room on the disk the files of the supervisor say the same, and stay.
+	// If the disk is full, the files of the supervisor say the same, and stay.
 	a.writeEnd(e, &end, e.found)
 
 	a.table.mu.Lock()
@@ -223,7 +224,7 @@ func (a *Agent) conclude(e *entry, status syscall.WaitStatus) {
 	a.table.end(e, outcome, number)
 }
 
-// completeOutcome adds the values to an outcome that only the agent knows.
+// completeOutcome adds to an outcome the values that only the agent knows.
 func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 	if !e.record.hosted() {
 		a.table.procedures.attributeFailure(e.run.Description, o)
@@ -243,7 +244,7 @@ func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 		o.Restart = job.RestartedJob
 	case e.endBy == Terminate || e.endBy == Kill:
 		if o.Effect != job.Finished {
-			o.Effect = job.Finished // its end was ordered: it is not to run again
+			o.Effect = job.Finished // a master or user has ended it: it must not run again
 		}
 	case e.run.Rebooted() && o.Failed == job.FailedNoExitStatus:
 		o.Reason = "the host was restarted while the job ran"
@@ -282,7 +283,8 @@ func (a *Agent) tell(e *entry, end *ended, again bool) error {
 	return mark(e.run.Files(), fileTold)
 }
 
-// tellNow tells of an end, but once only: the mark may fail many times on a full disk.
+// tellNow passes on an end, but only once in this process: on a full disk tell is called repeatedly,
+// because its mark cannot be written.
 func (a *Agent) tellNow(e *entry, end *ended, again bool) error {
 	if e.told {
 		return nil
@@ -301,8 +303,8 @@ func (a *Agent) tellNow(e *entry, end *ended, again bool) error {
 // The first and the longest pause after a failed attempt to remove a job, or to do the steps before
 // that.
 const (
-	burialFirst = time.Second
-	burialLast  = time.Minute
+	removalPause     = time.Second
+	removalPauseMost = time.Minute
 )
 
 // removeWhenAcknowledged waits until the end of a job was acknowledged, and then removes the job.
@@ -322,7 +324,7 @@ func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 	}
 	failpoint.At("agent-acknowledged")
 	// If the disk was full, there may be no accounting record yet, and this is the last copy.
-	for wait := burialFirst; e.untold != nil; wait = min(2*wait, burialLast) {
+	for wait := removalPause; e.untold != nil; wait = min(2*wait, removalPauseMost) {
 		if !a.pause(ctx, wait) {
 			return
 		}
@@ -333,7 +335,7 @@ func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 	}
 	a.trouble("remembering finished jobs", a.finished.add(e.finishedKey()))
 	failpoint.At("agent-finished")
-	for wait := burialFirst; ; wait = min(2*wait, burialLast) {
+	for wait := removalPause; ; wait = min(2*wait, removalPauseMost) {
 		e.do.Lock()
 		keep := e.record.Keep.Keeps(e.outcome.Failed != job.FailedNone)
 		end := a.disk.begin("removing the directory of job " + e.id.String())

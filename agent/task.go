@@ -20,7 +20,7 @@ func (a *Agent) StartTask(ctx context.Context, s *TaskStart) (JobReport, error) 
 		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: the key has %d bytes, at most %d are possible", s.Job, len(s.Key), mostKey)}
 	}
 	if s.Key == "" || strings.ContainsAny(s.Key, "\n\x00") {
-		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: a task needs a key of one line, got %q", s.Job, s.Key)}
+		return JobReport{}, &Error{InvalidArgument, fmt.Errorf("job %s: invalid key %q of a task, expected one line", s.Job, s.Key)}
 	}
 	e, first, report, err := a.receiveTask(s)
 	if err != nil || e == nil {
@@ -180,7 +180,7 @@ func (a *Agent) keepTaskNumber(parent *entry) error {
 	a.table.mu.Lock()
 	last := parent.lastTask
 	a.table.mu.Unlock()
-	return parent.run.Dir.WriteNumber(fileLastTask, last)
+	return parent.run.Files().WriteFile(fileLastTask, []byte(strconv.Itoa(last)+"\n"))
 }
 
 // taskNumber returns the N of a task's ID "N.host", or 0 if it has none.

@@ -27,9 +27,9 @@ type Options struct {
 	// Managers and Operators are managers and operators in addition to those of the configuration
 	// (qconf(1), -sm and -so). root is always a manager.
 	Managers, Operators []string
-	// ScriptsBeside means that the caller of Changes stores the texts of large scripts outside of
-	// the records (Change.Script). The cell then does not keep them.
-	ScriptsBeside bool
+	// SeparateScripts means that the caller of Changes stores the texts of large scripts in files
+	// instead of records (Change.Script). The cell then does not keep them.
+	SeparateScripts bool
 }
 
 // Cell is the state of a master.

@@ -191,7 +191,7 @@ const (
 	TooManySubmissions  EventKind = "the user has submitted too many jobs in a period"        // Limit, Rate
 	RequestRefused      EventKind = "invalid request"                                         // Subject, Err
 	SlotsRefused        EventKind = "invalid request for slots"                               // Err
-	NoSuchThings        EventKind = "no host has resources with the requested attributes"     // Name: the attributes that exist
+	NoSuchElements      EventKind = "no host has resources with the requested attributes"     // Name: the attributes that exist
 	OwnPredecessor      EventKind = "job would depend on itself"                              // Name: the job's number
 	ArrayHoldOfSingle   EventKind = "-hold_jid_ad needs array jobs"                           // no fields
 	ArrayHoldOfRange    EventKind = "-hold_jid_ad needs arrays of the same range"             // no fields

@@ -43,11 +43,11 @@ type Job struct {
 	ran    bool    // a task of the job has finished
 	ending *Ending // see LastEnding
 
-	unsaved, saved jobParts // changes since the last call of Changes, and the parts that it has returned
-	kept           jobSizes // size of the stored records
-	beside         *beside  // its script, if that is stored beside the records
-	countedBeside  bool     // it counts in the owner's total
-	encoded        []byte   // the request as it will be stored, nil until it is encoded
+	unsaved, saved jobParts    // changes since the last call of Changes, and the parts that it has returned
+	kept           jobSizes    // size of the stored records
+	scriptFile     *scriptFile // its script, if that is stored in a file
+	scriptCounted  bool        // it counts in the owner's total
+	encoded        []byte      // the request as it will be stored, nil until it is encoded
 }
 
 // ID returns the number of the job.

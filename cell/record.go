@@ -212,14 +212,14 @@ type runRecord struct {
 }
 
 type grantRecord struct {
-	Queue  string        `json:"queue"`
-	Host   string        `json:"host"`
-	Slots  int           `json:"slots"`
-	Things []thingRecord `json:"things,omitempty"`
-	Cores  [][2]int      `json:"cores,omitempty"` // socket and core
+	Queue    string           `json:"queue"`
+	Host     string           `json:"host"`
+	Slots    int              `json:"slots"`
+	Elements []elementsRecord `json:"things,omitempty"`
+	Cores    [][2]int         `json:"cores,omitempty"` // socket and core
 }
 
-type thingRecord struct {
+type elementsRecord struct {
 	Complex string   `json:"complex"`
 	Layer   string   `json:"layer"` // global, host or queue
 	IDs     []string `json:"ids"`

@@ -69,9 +69,9 @@ func (r *restoring) allJobs() {
 		var err error
 		switch {
 		case !x.state:
-			err = errors.New("there is no such record, or it cannot be read, and there are others of the job")
+			err = errors.New("its main record is missing or cannot be read, and the job has other records")
 		case x.request == nil:
-			err = fmt.Errorf("there is no %q to it, or it cannot be read", jobKey(requestPrefix, id))
+			err = fmt.Errorf("its record %q is missing or cannot be read", jobKey(requestPrefix, id))
 		default:
 			err = r.restoreJob(id, x)
 		}
@@ -87,7 +87,7 @@ func (r *restoring) leaveDependencies() {
 	for _, j := range c.Jobs() {
 		for _, id := range slices.Clone(j.predecessors.tasks) {
 			if p := c.jobs[id]; p != nil && (!p.IsArray() || p == j) {
-				r.problem(jobKey(jobPrefix, j.ID()), fmt.Errorf("it waits for the tasks of job %d, which is no other array job", id))
+				r.problem(jobKey(jobPrefix, j.ID()), fmt.Errorf("it waits for the tasks of job %d, which is not another array job", id))
 				c.dependencies.remove(j.ID(), j.predecessors)
 				j.predecessors.tasks = sortedRemove(slices.Clone(j.predecessors.tasks), id)
 				c.dependencies.add(j.ID(), j.predecessors)
@@ -107,7 +107,7 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	switch s := x.script; {
 	case s == nil:
 	case s.Sum != "":
-		j.beside = &beside{sum: s.Sum, size: s.Size}
+		j.scriptFile = &scriptFile{sum: s.Sum, size: s.Size}
 		j.saved |= jobScript
 	default:
 		j.asked = r.requests.withScript(x.request, x.sum, s.Text).Request
@@ -158,7 +158,7 @@ func (r *restoring) restoreJob(id uint32, x *restoredJob) (err error) {
 	for i, size := range x.kept {
 		c.keep(j.Owner(), &j.kept[i], size)
 	}
-	c.keepBeside(j)
+	c.countScriptFile(j)
 	c.share(j)
 	c.jobs[id] = j
 	c.order = append(c.order, id)

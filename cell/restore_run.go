@@ -23,19 +23,19 @@ func (w *world) grants(list []grantRecord) ([]scheduler.Grant, error) {
 			return nil, fmt.Errorf("%d slots of \"%s@%s\"", r.Slots, r.Queue, r.Host)
 		}
 		g := scheduler.Grant{Instance: id, Slots: r.Slots}
-		for _, thing := range r.Things {
-			a, ok := w.model.Attribute(thing.Complex)
+		for _, element := range r.Elements {
+			a, ok := w.model.Attribute(element.Complex)
 			if !ok {
 				continue
 			}
 			at := scheduler.AtHost(w.model.HostOf(id))
-			switch thing.Layer {
+			switch element.Layer {
 			case layerGlobal:
 				at = scheduler.AtGlobal()
 			case layerQueue:
 				at = scheduler.AtInstance(id)
 			}
-			g.Things = append(g.Things, scheduler.Thing{Attribute: a, At: at, IDs: thing.IDs})
+			g.Elements = append(g.Elements, scheduler.MapElements{Attribute: a, At: at, IDs: element.IDs})
 		}
 		for _, core := range r.Cores {
 			g.Cores = append(g.Cores, topology.Pair{Socket: core[0], Core: core[1]})

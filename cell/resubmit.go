@@ -71,7 +71,7 @@ func (c *Cell) Resubmit(now int64, by Caller, jobs []submit.JobRange, holds subm
 func (c *Cell) resubmit(now int64, by Caller, j *Job, v Verified, holds submit.HoldChange, a *Answer) error {
 	next := &Job{asked: v.Request, Group: by.Group, Host: by.Host, Origin: by.Origin, Version: j.Version}
 	next.sched.ID, next.sched.Owner, next.sched.Submitted = c.numbered(v.Number), by.User, now
-	next.copyBeside(j)
+	next.copyScriptFile(j)
 	c.changed(next)
 	if err := c.describe(now, by, next); err != nil {
 		return err

@@ -7,10 +7,10 @@ type Room struct {
 	// PerUser is the limit in bytes for the jobs and reservations of one user; 0 is no limit.
 	PerUser int64
 	// MemoryPerUser is the limit for the part that is also kept in memory: everything but the
-	// scripts beside the records; 0 is no limit.
+	// scripts in files; 0 is no limit.
 	MemoryPerUser int64
-	// FilesPerUser limits the scripts of one user that are stored beside the records, each in a
-	// file; 0 is no limit.
+	// FilesPerUser limits the number of scripts of one user that are stored in files instead of
+	// records; 0 is no limit.
 	FilesPerUser int64
 	// Free is the free space of the file system in bytes. Reserved is the part of it that new data
 	// must not use.
@@ -51,17 +51,17 @@ const (
 type keeping struct {
 	room  *Room            // nil for no limits
 	users map[string]int64 // in bytes, by owner
-	// aside counts the data beside the records, by user; the bytes are also in users.
-	aside map[string]aside
-	// scripts counts the jobs with a script beside the records. Each text counts once.
+	// scriptFiles counts the scripts in files, by user; the bytes are also in users.
+	scriptFiles map[string]scriptSpace
+	// scripts counts the jobs of each script in a file.
 	scripts map[ownScript]int
 	// unwritten is the size of the data that Changes has not returned yet and Room.Free does not
 	// include.
 	unwritten int64
 }
 
-// aside is the space of a user's scripts beside the records.
-type aside struct{ files, bytes int64 }
+// scriptSpace is the space of a user's scripts in files.
+type scriptSpace struct{ files, bytes int64 }
 
 // SetRoom sets the limits for new data; nil is no limits. They apply once Changes has been called.
 func (c *Cell) SetRoom(r *Room) { c.keeping.room = r }
@@ -92,15 +92,15 @@ func (c *Cell) checkRoom(of Subject, owner string, more need) error {
 	if !c.limited() || more.bytes <= 0 {
 		return nil
 	}
-	r, used, beside := c.keeping.room, c.keeping.users[owner], c.keeping.aside[owner]
+	r, used, files := c.keeping.room, c.keeping.users[owner], c.keeping.scriptFiles[owner]
 	if r.PerUser > 0 && used+more.bytes > r.PerUser {
 		return denied(Event{Kind: UserSpaceExceeded, Subject: of, User: owner, Number: more.bytes, Limit: r.PerUser, Used: used})
 	}
-	if used -= beside.bytes; r.MemoryPerUser > 0 && used+more.memory > r.MemoryPerUser {
+	if used -= files.bytes; r.MemoryPerUser > 0 && used+more.memory > r.MemoryPerUser {
 		return denied(Event{Kind: UserMemoryExceeded, Subject: of, User: owner, Number: more.memory, Limit: r.MemoryPerUser, Used: used})
 	}
-	if r.FilesPerUser > 0 && more.files > 0 && beside.files+more.files > r.FilesPerUser {
-		return denied(Event{Kind: UserFilesExceeded, Subject: of, User: owner, Limit: r.FilesPerUser, Used: beside.files})
+	if r.FilesPerUser > 0 && more.files > 0 && files.files+more.files > r.FilesPerUser {
+		return denied(Event{Kind: UserFilesExceeded, Subject: of, User: owner, Limit: r.FilesPerUser, Used: files.files})
 	}
 	if free := r.Free - c.keeping.unwritten; more.bytes > free-r.Reserved {
 		return denied(Event{Kind: SpoolSpaceExceeded, Subject: of, Number: more.bytes, Limit: max(free, 0), Used: r.Reserved})
@@ -136,11 +136,11 @@ func (c *Cell) admitSize(j *Job) error {
 	if n := int64(len(j.encoded)); n > MaxRequest {
 		return tooLarge(NewJob, n)
 	}
-	if text := j.asked.Script; c.options.ScriptsBeside && len(text) >= besideFrom {
-		j.beside = &beside{ScriptSum(text), int64(len(text)), text}
+	if text := j.asked.Script; c.options.SeparateScripts && len(text) >= separateFrom {
+		j.scriptFile = &scriptFile{ScriptSum(text), int64(len(text)), text}
 	}
-	more, beside := ofRecords(sum(c.newSizes(j))), c.besideRoom(j)
-	if more.bytes += beside; beside > 0 {
+	more, size := ofRecords(sum(c.newSizes(j))), c.scriptFileRoom(j)
+	if more.bytes += size; size > 0 {
 		more.files = 1
 	}
 	return c.checkRoom(NewJob, j.Owner(), more)
@@ -163,7 +163,7 @@ func sum(sizes jobSizes) (all int64) {
 // newSizes returns the sizes of a job's records, for a job that admitSize has checked.
 func (c *Cell) newSizes(j *Job) jobSizes {
 	sizes := jobSizes{stateRoom, int64(len(j.encoded)) + recordRoom}
-	if n := len(j.script()); j.beside != nil {
+	if n := len(j.script()); j.scriptFile != nil {
 		sizes[2] = stateRoom
 	} else if n > 0 {
 		sizes[2] = int64(n) + recordRoom
@@ -183,7 +183,7 @@ func (c *Cell) keepNew(j *Job) {
 	for i, n := range c.newSizes(j) {
 		c.keep(j.Owner(), &j.kept[i], n)
 	}
-	c.keepBeside(j)
+	c.countScriptFile(j)
 }
 
 // admitAltered refuses an alteration that makes a job too large, or for which there is no room.

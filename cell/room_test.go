@@ -14,7 +14,7 @@ import (
 
 // checkCounted compares the counters of users with the sizes of the stored records.
 func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept) {
-	want, beside, counted := map[string]int64{}, map[string]aside{}, map[ownScript]bool{}
+	want, files, counted := map[string]int64{}, map[string]scriptSpace{}, map[ownScript]bool{}
 	for key, value := range store {
 		prefix, rest, _ := strings.Cut(key, "/")
 		size := int64(len(value)) + recordRoom
@@ -24,11 +24,11 @@ func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept
 			_, _ = fmt.Sscanf(rest, "%d/%d", &id, &task) // there may be no task
 			if j := h.jobs[id]; j != nil {
 				want[j.Owner()] += size
-				if own := (ownScript{owner: j.Owner()}); j.beside != nil && prefix+"/" == scriptPrefix {
+				if own := (ownScript{owner: j.Owner()}); j.scriptFile != nil && prefix+"/" == scriptPrefix {
 					if own.sum, _ = ScriptOf(key, []byte(value)); !counted[own] {
-						want[j.Owner()] += j.beside.size
-						a := beside[j.Owner()]
-						beside[j.Owner()] = aside{a.files + 1, a.bytes + j.beside.size}
+						want[j.Owner()] += j.scriptFile.size
+						a := files[j.Owner()]
+						files[j.Owner()] = scriptSpace{a.files + 1, a.bytes + j.scriptFile.size}
 					}
 					counted[own] = true
 				}
@@ -48,8 +48,8 @@ func (h *harness) checkCounted(r interface{ Fatalf(string, ...any) }, store kept
 	if diff := cmp.Diff(want, got); diff != "" {
 		r.Fatalf("- is kept, + is counted:\n%s", diff)
 	}
-	if got := h.keeping.aside; len(beside)+len(got) > 0 && !maps.Equal(beside, got) {
-		r.Fatalf("beside the records %v is kept, %v is counted", beside, got)
+	if got := h.keeping.scriptFiles; len(files)+len(got) > 0 && !maps.Equal(files, got) {
+		r.Fatalf("%v is stored in files, %v is counted", files, got)
 	}
 }
 
@@ -88,8 +88,8 @@ func refused(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// The data of a user's jobs is limited, and space that is freed can be used again. Other users have
-// their own limits.
+// TestRoomOfAUser checks that the data of a user's jobs is limited, and space that is freed can be
+// used again. Other users have their own limits.
 func TestRoomOfAUser(t *testing.T) {
 	h, store := bounded(t, Room{PerUser: 100 << 10, Free: 1 << 40})
 	for range 2 { // before and after it was written
@@ -120,8 +120,8 @@ func TestRoomOfAUser(t *testing.T) {
 	refused(t, next.withScript("alice", 20<<10, "-h"), "job rejected")
 }
 
-// Submissions cannot use the reserve of the file system, even if many arrive before the first is
-// written.
+// TestReserve checks that submissions cannot use the reserve of the file system, even if many arrive
+// before the first is written.
 func TestReserve(t *testing.T) {
 	h, store := bounded(t, Room{Free: 100 << 10, Reserved: 50 << 10})
 	for range 2 {
@@ -158,7 +158,8 @@ func TestLargestJob(t *testing.T) {
 	h.said(h.alter("alice", large+" 2"), "denied: environment, arguments and other requests take 16.0M, and at most 16.0M are allowed")
 }
 
-// qalter can enlarge a job. An alteration that makes it smaller is never refused.
+// TestRoomForAlterations checks that qalter can enlarge a job, and that an alteration that makes it
+// smaller is never refused.
 func TestRoomForAlterations(t *testing.T) {
 	h, store := bounded(t, Room{PerUser: 50 << 10, Free: 1 << 40})
 	h.sub("alice", "-h -ac a="+strings.Repeat("x", 20<<10))
@@ -184,7 +185,7 @@ func TestRoomForAlterations(t *testing.T) {
 	h.checkCounted(t, store)
 }
 
-// Tasks with their own holds have their own records.
+// TestRoomForTasks checks that tasks with their own holds have their own records.
 func TestRoomForTasks(t *testing.T) {
 	h, store := bounded(t, Room{PerUser: 50 << 10, Free: 1 << 40})
 	h.sub("alice", "-h -t 1-1000")
@@ -223,7 +224,7 @@ func TestRoomForReservations(t *testing.T) {
 	h.checkCounted(t, store)
 }
 
-// A reason may contain text chosen by the user, such as a path.
+// TestLongReasons checks a reason that contains text chosen by the user, such as a path.
 func TestLongReasons(t *testing.T) {
 	h, store := bounded(t, Room{Free: 1 << 40})
 	h.sub("alice", "")

@@ -44,20 +44,20 @@ func (c *Cell) jobChanges(j *Job, list *changes) {
 	}{{jobState, jobPrefix, c.jobRecord}, {jobRequest, requestPrefix, encodedRequest}, {jobScript, scriptPrefix, scriptRecordOf}}
 	there := c.jobs[id] == j
 	if !there {
-		c.forgetBeside(j)
+		c.uncountScriptFile(j)
 	}
 	for i, r := range records {
 		if !there {
 			c.keep(j.Owner(), &j.kept[i], 0)
 		}
 		switch {
-		case there && parts&r.part != 0 && (r.part != jobScript || j.beside != nil || j.script() != nil):
+		case there && parts&r.part != 0 && (r.part != jobScript || j.scriptFile != nil || j.script() != nil):
 			j.saved |= r.part
 			value := r.make(j)
 			c.keep(j.Owner(), &j.kept[i], int64(len(value))+recordRoom)
 			list.putEncoded(jobKey(r.prefix, id), value)
-			if r.part == jobScript && j.beside != nil {
-				(*list)[len(*list)-1].Script, j.beside.text = j.beside.text, nil
+			if r.part == jobScript && j.scriptFile != nil {
+				(*list)[len(*list)-1].Script, j.scriptFile.text = j.scriptFile.text, nil
 			}
 		case !there && j.saved&r.part != 0:
 			j.saved &^= r.part
@@ -90,7 +90,7 @@ func requestRecordOf(j *Job) record {
 }
 
 func scriptRecordOf(j *Job) []byte {
-	if b := j.beside; b != nil {
+	if b := j.scriptFile; b != nil {
 		return encode(&scriptRecord{Sum: b.sum, Size: b.size})
 	}
 	return encode(&scriptRecord{Text: string(j.script())})
@@ -203,15 +203,15 @@ func recordOfGrants(m *scheduler.Model, grants []scheduler.Grant) []grantRecord 
 	for _, g := range grants {
 		settings := m.Settings(g.Instance)
 		r := grantRecord{Queue: settings.Queue, Host: settings.Host, Slots: g.Slots}
-		for _, thing := range g.Things {
-			x := thingRecord{Complex: m.Attributes()[thing.Attribute].Name, Layer: layerHost, IDs: thing.IDs}
-			switch thing.At {
+		for _, element := range g.Elements {
+			x := elementsRecord{Complex: m.Attributes()[element.Attribute].Name, Layer: layerHost, IDs: element.IDs}
+			switch element.At {
 			case scheduler.AtGlobal():
 				x.Layer = layerGlobal
 			case scheduler.AtInstance(g.Instance):
 				x.Layer = layerQueue
 			}
-			r.Things = append(r.Things, x)
+			r.Elements = append(r.Elements, x)
 		}
 		for _, core := range g.Cores {
 			r.Cores = append(r.Cores, [2]int{core.Socket, core.Core})

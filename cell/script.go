@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// besideFrom is the size in bytes from which scripts are stored beside their records
-// (Options.ScriptsBeside). Smaller scripts need less space and time in the records.
-const besideFrom = 8 << 10
+// separateFrom is the size in bytes from which scripts are stored in files instead of records
+// (Options.SeparateScripts). Smaller scripts need less space and time in records.
+const separateFrom = 8 << 10
 
 // ScriptOf reports whether a key belongs to the record of a script. sum is the name of the text
 // that the record refers to. It is empty if the record contains the text, or if value is nil or not
@@ -31,57 +31,57 @@ func ScriptSum(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// beside is a script that is stored beside its record.
-type beside struct {
+// scriptFile is a script that is stored in a file instead of a record.
+type scriptFile struct {
 	sum  string
 	size int64
 	text []byte // until Changes has returned it
 }
 
-// ScriptBeside returns the name of the job's script if it is stored beside its record. The script
-// is then not in the request.
-func (j *Job) ScriptBeside() (sum string, is bool) {
-	if j.beside == nil {
+// SeparateScript returns the name of the job's script if it is stored in a file. The request then has
+// no script.
+func (j *Job) SeparateScript() (sum string, is bool) {
+	if j.scriptFile == nil {
 		return "", false
 	}
-	return j.beside.sum, true
+	return j.scriptFile.sum, true
 }
 
-// putBeside stores a large script of a job beside its record.
-func (c *Cell) putBeside(j *Job) {
+// separateScript moves a large script of a job from its request to a file.
+func (c *Cell) separateScript(j *Job) {
 	text := j.asked.Script
-	if !c.options.ScriptsBeside || len(text) < besideFrom {
+	if !c.options.SeparateScripts || len(text) < separateFrom {
 		return
 	}
-	if j.beside == nil {
-		j.beside = &beside{ScriptSum(text), int64(len(text)), text}
+	if j.scriptFile == nil {
+		j.scriptFile = &scriptFile{ScriptSum(text), int64(len(text)), text}
 	}
 	r := *j.asked
 	r.Script = nil // many jobs may share the request without it
 	j.asked = &r
 }
 
-// copyBeside gives a copy of a job the script of the job.
-func (j *Job) copyBeside(from *Job) {
-	if from.beside != nil && j.asked.Script == nil {
-		copied := *from.beside
-		j.beside = &copied
+// copyScriptFile gives a copy of a job the script of the job.
+func (j *Job) copyScriptFile(from *Job) {
+	if from.scriptFile != nil && j.asked.Script == nil {
+		copied := *from.scriptFile
+		j.scriptFile = &copied
 	}
 }
 
-// MoveScripts moves large scripts out of records, for jobs that were submitted before scripts were
-// stored beside them. It moves about the given number of bytes per call. The next Changes returns
-// the new records. n is the number of moved scripts.
+// MoveScripts moves large scripts from records to files, for jobs that an earlier version has
+// stored. It moves about the given number of bytes per call. The next Changes returns the new
+// records. n is the number of moved scripts.
 func (c *Cell) MoveScripts(bytes int) (n int) {
 	for _, j := range c.Jobs() {
 		size := len(j.script())
-		if !c.options.ScriptsBeside || size < besideFrom {
+		if !c.options.SeparateScripts || size < separateFrom {
 			continue
 		}
 		j.asked, j.own = j.Request(), nil
-		c.putBeside(j)
+		c.separateScript(j)
 		c.share(j)
-		c.keepBeside(j)
+		c.countScriptFile(j)
 		c.touchJob(j, jobScript)
 		if n++; bytes <= size {
 			return n
@@ -94,22 +94,21 @@ func (c *Cell) MoveScripts(bytes int) (n int) {
 // ownScript is a text that jobs of one user have as their script.
 type ownScript struct{ owner, sum string }
 
-// besideRoom returns the additional bytes for a script beside its record: 0 if another job of the
-// user has the same script.
-func (c *Cell) besideRoom(j *Job) int64 {
-	if j.beside == nil || c.keeping.scripts[ownScript{j.Owner(), j.beside.sum}] > 0 {
+// scriptFileRoom returns the additional bytes for a script in a file: 0 if another job of the user has
+// the same script.
+func (c *Cell) scriptFileRoom(j *Job) int64 {
+	if j.scriptFile == nil || c.keeping.scripts[ownScript{j.Owner(), j.scriptFile.sum}] > 0 {
 		return 0
 	}
-	return j.beside.size
+	return j.scriptFile.size
 }
 
-// keepBeside counts the script of a new job, and forgetBeside subtracts that of a job that has
-// left.
-func (c *Cell) keepBeside(j *Job) {
-	if j.beside == nil {
+// countScriptFile counts the script of a new job in a file. uncountScriptFile undoes this when the job leaves.
+func (c *Cell) countScriptFile(j *Job) {
+	if j.scriptFile == nil {
 		return
 	}
-	size, more := int64(0), c.besideRoom(j)
+	size, more := int64(0), c.scriptFileRoom(j)
 	c.keep(j.Owner(), &size, more)
 	if more > 0 {
 		c.keepAside(j.Owner(), 1, more)
@@ -117,33 +116,33 @@ func (c *Cell) keepBeside(j *Job) {
 	if c.keeping.scripts == nil {
 		c.keeping.scripts = map[ownScript]int{}
 	}
-	c.keeping.scripts[ownScript{j.Owner(), j.beside.sum}]++
-	j.countedBeside = true
+	c.keeping.scripts[ownScript{j.Owner(), j.scriptFile.sum}]++
+	j.scriptCounted = true
 }
 
-func (c *Cell) forgetBeside(j *Job) {
-	if !j.countedBeside {
+func (c *Cell) uncountScriptFile(j *Job) {
+	if !j.scriptCounted {
 		return
 	}
-	j.countedBeside = false
-	key := ownScript{j.Owner(), j.beside.sum}
+	j.scriptCounted = false
+	key := ownScript{j.Owner(), j.scriptFile.sum}
 	if c.keeping.scripts[key]--; c.keeping.scripts[key] == 0 {
 		delete(c.keeping.scripts, key)
-		size := j.beside.size
+		size := j.scriptFile.size
 		c.keepAside(j.Owner(), -1, -size)
 		c.keep(j.Owner(), &size, 0)
 	}
 }
 
-// keepAside counts what is beside the records of a user.
+// keepAside counts the files and bytes of a user's scripts.
 func (c *Cell) keepAside(owner string, files, bytes int64) {
-	if c.keeping.aside == nil {
-		c.keeping.aside = map[string]aside{}
+	if c.keeping.scriptFiles == nil {
+		c.keeping.scriptFiles = map[string]scriptSpace{}
 	}
-	a := c.keeping.aside[owner]
+	a := c.keeping.scriptFiles[owner]
 	a.files += files
 	a.bytes += bytes
-	if c.keeping.aside[owner] = a; a.files == 0 {
-		delete(c.keeping.aside, owner)
+	if c.keeping.scriptFiles[owner] = a; a.files == 0 {
+		delete(c.keeping.scriptFiles, owner)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// besideKept holds the stored records of a cell, and the texts beside them.
-type besideKept struct {
+// separateKept holds the stored records of a cell, and the texts in files.
+type separateKept struct {
 	kept
 	texts map[string]string
 	given int
 }
 
-func (b *besideKept) take(c *Cell) {
+func (b *separateKept) take(c *Cell) {
 	for _, x := range c.Changes() {
 		if x.Value == nil {
 			delete(b.kept, x.Key)
@@ -29,9 +29,9 @@ func (b *besideKept) take(c *Cell) {
 	}
 }
 
-func besideHarness(t *testing.T, k kept) *harness {
+func separateHarness(t *testing.T, k kept) *harness {
 	t.Helper()
-	c, problems := Restore(start, small.cluster(t), Options{Managers: []string{"admin"}, ScriptsBeside: true}, k.all)
+	c, problems := Restore(start, small.cluster(t), Options{Managers: []string{"admin"}, SeparateScripts: true}, k.all)
 	for _, err := range problems {
 		t.Error(err)
 	}
@@ -40,11 +40,12 @@ func besideHarness(t *testing.T, k kept) *harness {
 	return h
 }
 
-// Large scripts are returned beside their records, once for each submission, and are then no longer
-// in the cell. Copies of a job have the same script. A text counts once for a user.
-func TestScriptsBeside(t *testing.T) {
-	b := &besideKept{kept: kept{}, texts: map[string]string{}}
-	h := besideHarness(t, b.kept)
+// TestSeparateScripts checks that large scripts are returned in addition to their records, once for each
+// submission, and are then no longer in the cell. Copies of a job have the same script. A text counts
+// once for a user.
+func TestSeparateScripts(t *testing.T) {
+	b := &separateKept{kept: kept{}, texts: map[string]string{}}
+	h := separateHarness(t, b.kept)
 	h.SetRoom(&Room{PerUser: 100 << 10, Free: 1 << 40})
 	for _, user := range []string{"alice", "alice", "alice", "alice", "bob"} { // 40 KiB each
 		if err := h.withScript(user, 40<<10, "-h"); err != nil {
@@ -63,7 +64,7 @@ func TestScriptsBeside(t *testing.T) {
 		t.Helper()
 		h.checkCounted(t, b.kept)
 		for _, j := range h.Jobs() {
-			sum, is := j.ScriptBeside()
+			sum, is := j.SeparateScript()
 			switch text := j.Request().Script; {
 			case len(text) == 100 && !is:
 			case text != nil || !is || len(b.texts[sum]) != 40<<10 || ScriptSum([]byte(b.texts[sum])) != sum:
@@ -75,7 +76,7 @@ func TestScriptsBeside(t *testing.T) {
 		t.Errorf("%d texts, given out %d times", len(b.texts), b.given)
 	}
 	check(h)
-	next := besideHarness(t, b.kept)
+	next := separateHarness(t, b.kept)
 	check(next)
 	next.SetRoom(&Room{PerUser: 100 << 10, Free: 1 << 40})
 	refused(t, next.withScript("alice", 60<<10, "-h"), "the job needs 60.")
@@ -87,7 +88,8 @@ func TestScriptsBeside(t *testing.T) {
 	}
 }
 
-// Scripts that an older version stored in records are moved beside them.
+// TestScriptsAreMoved checks that scripts that an older version stored in records are moved to
+// files.
 func TestScriptsAreMoved(t *testing.T) {
 	old, k := newHarness(t, small), kept{}
 	for _, size := range []int{40 << 10, 40 << 10, 100, 50 << 10} {
@@ -96,8 +98,8 @@ func TestScriptsAreMoved(t *testing.T) {
 		}
 	}
 	k.take(old.Cell)
-	b := &besideKept{kept: k, texts: map[string]string{}}
-	h := besideHarness(t, b.kept)
+	b := &separateKept{kept: k, texts: map[string]string{}}
+	h := separateHarness(t, b.kept)
 	h.checkCounted(t, b.kept)
 	b.take(h.Cell)
 	for _, want := range []int{2, 1, 0} {
@@ -111,22 +113,23 @@ func TestScriptsAreMoved(t *testing.T) {
 		t.Errorf("%d texts, given out %d times", len(b.texts), b.given)
 	}
 	for key, value := range b.kept {
-		if len(value) > besideFrom && strings.HasPrefix(key, scriptPrefix) {
+		if len(value) > separateFrom && strings.HasPrefix(key, scriptPrefix) {
 			t.Errorf("%s has %d bytes", key, len(value))
 		}
 	}
-	for _, j := range besideHarness(t, b.kept).Jobs() {
-		if sum, is := j.ScriptBeside(); len(j.Request().Script) != 100 && (!is || b.texts[sum] == "") {
+	for _, j := range separateHarness(t, b.kept).Jobs() {
+		if sum, is := j.SeparateScript(); len(j.Request().Script) != 100 && (!is || b.texts[sum] == "") {
 			t.Errorf("job %d has lost its script", j.ID())
 		}
 	}
 }
 
-// Scripts beside the records use no memory, but each text is a file. The number of files per user
-// is limited, also after a restart, and until the last job with a text has left.
+// TestFilesOfAUser checks that scripts in files use no memory, but each text counts as a file. The
+// number of files per user is limited, also after a restart, and until the last job with a text has
+// left.
 func TestFilesOfAUser(t *testing.T) {
-	b := &besideKept{kept: kept{}, texts: map[string]string{}}
-	h := besideHarness(t, b.kept)
+	b := &separateKept{kept: kept{}, texts: map[string]string{}}
+	h := separateHarness(t, b.kept)
 	room := &Room{MemoryPerUser: 30 << 10, FilesPerUser: 3, Free: 1 << 40, FreeFiles: 1 << 40}
 	h.SetRoom(room)
 	const size = 20 << 10
@@ -142,7 +145,7 @@ func TestFilesOfAUser(t *testing.T) {
 	}
 	b.take(h.Cell)
 	h.checkCounted(t, b.kept)
-	next := besideHarness(t, b.kept)
+	next := separateHarness(t, b.kept)
 	next.SetRoom(room)
 	next.checkCounted(t, b.kept)
 	refused(t, next.withScript("alice", size+9, "-h"), tooMany)
@@ -164,12 +167,12 @@ func TestFilesOfAUser(t *testing.T) {
 	}
 }
 
-// Records are in memory, including scripts in records.
+// TestMemoryOfAUser checks that records are in memory, including scripts in records.
 func TestMemoryOfAUser(t *testing.T) {
-	b := &besideKept{kept: kept{}, texts: map[string]string{}}
-	h := besideHarness(t, b.kept)
+	b := &separateKept{kept: kept{}, texts: map[string]string{}}
+	h := separateHarness(t, b.kept)
 	h.SetRoom(&Room{MemoryPerUser: 50 << 10, Free: 1 << 40})
-	if err := h.withScript("alice", 100<<10, "-h"); err != nil { // stored beside the records
+	if err := h.withScript("alice", 100<<10, "-h"); err != nil { // stored in a file
 		t.Error(err)
 	}
 	large := "-h -ac a=" + strings.Repeat("x", 20<<10)

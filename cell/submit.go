@@ -354,8 +354,8 @@ func (c *Cell) categorize(j *Job) error {
 	if err != nil {
 		return denied(Event{Kind: RequestRefused, Err: err})
 	}
-	if there := c.model.LacksThings(category); there != "" {
-		return denied(Event{Kind: NoSuchThings, Name: there})
+	if there := c.model.LacksElements(category); there != "" {
+		return denied(Event{Kind: NoSuchElements, Name: there})
 	}
 	j.sched.Category = category
 	return nil
@@ -376,7 +376,7 @@ func (c *Cell) checkCheckpoint(name string) error {
 // add adds a job that has passed all checks.
 func (c *Cell) add(now int64, j *Job) {
 	c.countSubmission(now, j.Owner())
-	c.putBeside(j)
+	c.separateScript(j)
 	c.share(j)
 	c.jobs[j.ID()] = j
 	c.enqueue(j.ID())

@@ -50,7 +50,7 @@ if [ "$(id -u)" = 0 ]; then
 		user=
 	done
 	if [ -z "$user" ]; then
-		echo "demo: there is no user with user and group id of at least 1000, and jobs of others are not run" >&2
+		echo "demo: no user has a user ID and a group ID of at least 1000, and users with lower IDs cannot own jobs" >&2
 		exit 1
 	fi
 	chown -R "$user" "$dir/work"

@@ -41,8 +41,8 @@ func (x Complex) Check(value string) error {
 }
 
 // CheckCapacity refuses a value that complex_values cannot have: everything that Check refuses, and
-// for consumables also an infinite or negative amount. Jobs could not reduce the first, and would
-// increase the second.
+// for consumables also an infinite or negative amount. Jobs could not use up an infinite amount, and
+// no job could use a negative one.
 func (x Complex) CheckCapacity(value string) error {
 	if err := x.Check(value); err != nil || x.Consumable == ConsumableNo || x.Type == ComplexRSMap {
 		return err
@@ -56,7 +56,7 @@ func (x Complex) CheckCapacity(value string) error {
 	return nil
 }
 
-// zero reports whether a value is that of a complex without one.
+// zero reports whether a default value stands for no value: NONE for texts, otherwise 0.
 func (x Complex) zero(value string) bool {
 	if !x.Type.Numeric() && x.Type != ComplexRSMap {
 		return isWord(value, none)
@@ -135,14 +135,14 @@ type ResourceMap struct {
 	Attributes [][]Setting
 }
 
-// maxMapped is the largest number of things in a resource map: a range is
-// written with a few bytes.
+// maxMapped is the largest number of elements in a resource map. It limits the memory that a short
+// range such as 0-999999999 takes.
 const maxMapped = 65536
 
 // ParseResourceMap reads a value of the type RSMAP: "4(0 1 2 3)", "4(0-3)" or
-// "2(gpu0 gpu1)". A number alone is that many ids from 0. "4(0:2 1:2)" are two
-// things that may be given to two jobs each. "1(0[gpu_type=A40;gpu_mem=45G])" is
-// a thing with attributes, which jobs can request.
+// "2(gpu0 gpu1)". A number alone stands for that many ids, counted from 0. "4(0:2 1:2)" has
+// two elements, each of which can be given to two jobs. "1(0[gpu_type=A40;gpu_mem=45G])" has
+// an element with attributes, which jobs can request.
 func ParseResourceMap(s string) (ResourceMap, error) {
 	var m ResourceMap
 	head, tail, listed := strings.Cut(s, "(")
@@ -174,7 +174,7 @@ func ParseResourceMap(s string) (ResourceMap, error) {
 // attributes.
 func (m *ResourceMap) addItem(item string) error {
 	id, list, bracket := strings.Cut(item, "[")
-	attributes, err := parseMarks(item, list, bracket)
+	attributes, err := parseMapAttributes(item, list, bracket)
 	if err != nil {
 		return err
 	}
@@ -210,8 +210,8 @@ func (m *ResourceMap) addItem(item string) error {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// parseMarks reads the attributes of a thing, "a=b;c=d]".
-func parseMarks(item, list string, bracket bool) (all []Setting, err error) {
+// parseMapAttributes reads the attributes of an element, "a=b;c=d]".
+func parseMapAttributes(item, list string, bracket bool) (all []Setting, err error) {
 	if !bracket {
 		return nil, nil
 	}
@@ -225,7 +225,7 @@ func parseMarks(item, list string, bracket bool) (all []Setting, err error) {
 			return nil, fmt.Errorf("%q: %w", item, err)
 		}
 		if value == "" || strings.ContainsAny(value, "[]()=,\"'\\") {
-			return nil, fmt.Errorf("%q: %q is no attribute, expected name=value", item, text)
+			return nil, fmt.Errorf("%q: %q is not an attribute, expected name=value", item, text)
 		}
 		if slices.ContainsFunc(all, func(s Setting) bool { return s.Name == name }) {
 			return nil, fmt.Errorf("%q: %q is set twice", item, name)
@@ -280,7 +280,7 @@ func settingWords(s string) []string {
 		}
 	}
 	if depth > 0 {
-		// No partner: it is a byte like any other.
+		// A parenthesis without its partner is an ordinary character.
 		return words(s)
 	}
 	if from >= 0 {

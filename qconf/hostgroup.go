@@ -42,8 +42,8 @@ func newHostGroup(text Text, g HostGroup, err error) (*HostGroup, error) {
 	return &g, err
 }
 
-// HostGroups are host groups that know each other: every subgroup is one of
-// them, and none holds itself. A nil *HostGroups has no groups.
+// HostGroups are all host groups of a cluster. Every subgroup is one of them, and no group contains
+// itself. A nil *HostGroups has no groups.
 type HostGroups struct {
 	groups map[string]*HostGroup
 	hosts  map[string]*hostSet // of each group, with its subgroups resolved
@@ -114,12 +114,12 @@ func newHostGroups(groups []*HostGroup, refused func(name string) bool) (*HostGr
 	return all, errJoin(errs, r.errs...)
 }
 
-// resolver walks the groups depth first. A group that is met while it is
-// being resolved closes a circle; way leads to it.
+// resolver walks the groups depth first. A group that it meets on the path of groups that it is
+// resolving closes a circle.
 type resolver struct {
 	all   *HostGroups
-	state map[string]int // 0 not met, 1 on the way, 2 done
-	way   []string
+	state map[string]int // 0 not met, 1 on the path, 2 done
+	path  []string
 	errs  []error
 }
 
@@ -129,19 +129,19 @@ func (r *resolver) resolve(name string) {
 		return
 	}
 	if r.state[name] == 1 {
-		circle := append(slices.Clone(r.way[slices.Index(r.way, name):]), name)
+		circle := append(slices.Clone(r.path[slices.Index(r.path, name):]), name)
 		r.errs = append(r.errs, g.errorAt("hostlist", strings.Join(g.Hosts, " "), "host groups form a circle: "+strings.Join(circle, " -> "), nil))
 		return
 	}
 	r.state[name] = 1
-	r.way = append(r.way, name)
+	r.path = append(r.path, name)
 	for _, member := range g.Hosts {
 		if strings.HasPrefix(member, "@") {
 			r.resolve(member)
 		}
 	}
 	r.all.hosts[name] = r.all.set(g.Hosts)
-	r.way = r.way[:len(r.way)-1]
+	r.path = r.path[:len(r.path)-1]
 	r.state[name] = 2
 }
 
@@ -181,7 +181,7 @@ func (g *HostGroups) Contains(name, host string) bool {
 // this order (tested).
 func (g *HostGroups) Resolve(list []string) []string { return g.set(list).inOrder }
 
-// set returns the hosts of a list, of whose groups the hosts are known.
+// set returns the hosts of a list. The groups in the list must be resolved already.
 func (g *HostGroups) set(list []string) *hostSet {
 	set := newHostSet()
 	for _, item := range list {

@@ -120,6 +120,8 @@ type TaskDetail struct {
 	// VirtualMemory and MaxVirtualMemory are in bytes; 0 if they are not known.
 	VirtualMemory    float64 `json:"virtualMemory"`
 	MaxVirtualMemory float64 `json:"maxVirtualMemory"`
+	// Elements are the elements of resource maps that a running task has.
+	Elements []MapElements `json:"things,omitempty"`
 	// GPUUsage describes what a running task has used of its GPUs, or is "".
 	GPUUsage string `json:"gpuUsage,omitempty"`
 	// Notice describes a request that the execution host has refused to a running task, or GPUs that the
@@ -505,6 +507,16 @@ func (d *details) tasks(j *JobDetail) {
 			d.put(", maxvmem=")
 			d.memory(most)
 			d.end()
+		}
+	}
+	for i := range j.Details {
+		if t := &j.Details[i]; t.Running && len(t.Elements) > 0 { // ours
+			d.taskTitle("resource map", t.Task)
+			var list []string
+			for _, element := range t.Elements {
+				list = append(list, element.Name+"="+element.Host+"("+strings.Join(element.IDs, " ")+")")
+			}
+			d.line(strings.Join(list, ", "))
 		}
 	}
 	for i := range j.Details {

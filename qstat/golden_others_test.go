@@ -251,7 +251,7 @@ func parseHosts(text string) []Host {
 		default:
 			h := &hosts[len(hosts)-1]
 			name, value, _ := strings.Cut(f[0][3:], "=")
-			h.Resources = append(h.Resources, Resource{f[0][:2], name, value})
+			h.Resources = append(h.Resources, Resource{Dominance: f[0][:2], Name: name, Value: value})
 		}
 	}
 	return hosts

@@ -149,6 +149,16 @@ type Grant struct {
 	// Tickets are the part of the task's tickets for these slots, if the parallel environment
 	// controls its slaves (control_slaves of sge_pe(5)); otherwise nil.
 	Tickets *Tickets `json:"tickets,omitempty"`
+	// Elements are the elements of resource maps that the task has with these slots.
+	Elements []MapElements `json:"things,omitempty"`
+}
+
+// MapElements holds the elements that a task has been given from a resource map (complex(5), RSMAP), such as
+// GPUs.
+type MapElements struct {
+	Name string   `json:"name"` // of the complex attribute
+	Host string   `json:"host"` // that has the map, or "global"
+	IDs  []string `json:"ids"`
 }
 
 // slots returns the number that qstat shows when it shows one line per task.

@@ -86,7 +86,7 @@ func TestJSONErrors(t *testing.T) {
 // documented are the types by the headings of docs/json.md.
 var documented = map[string]any{
 	"job": Job{}, "urgency": Urgency{}, "pe": PE{}, "request": Request{}, "range": Range{}, "task": Task{}, "tickets": Tickets{},
-	"usage": Usage{}, "grant": Grant{}, "queue": QueueInstance{}, "resource": Resource{}, "alarm": Alarm{}, "host": Host{},
+	"usage": Usage{}, "grant": Grant{}, "thing": MapElements{}, "queue": QueueInstance{}, "resource": Resource{}, "alarm": Alarm{}, "host": Host{},
 	"summary": QueueSummary{}, "states": SummaryStates{}, "detail": JobDetail{}, "file": OutputFile{}, "ending": Ending{}, "started": TaskDetail{}, "mail": Mail{},
 	"group": ReasonGroup{}, "reason": Reason{}, "subtask": Subtask{}, "measure": Measure{}, "quota": QuotaRow{}, "reservation": Reservation{}, "share": ShareRow{}, "entry": ScheduleEntry{},
 	"progress": Progress{},

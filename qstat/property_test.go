@@ -91,7 +91,7 @@ func anyCell(t *rapid.T) *Cell {
 		load := anyNumber(t)
 		c.Queues = append(c.Queues, QueueInstance{
 			Queue: queue, Host: host, SequenceNumber: rapid.IntRange(-1, 1).Draw(t, "seq"), Type: anyText(t), Used: rapid.Int().Draw(t, "used"),
-			Load: &load, Arch: anyText(t), State: anyText(t), Resources: []Resource{{anyText(t), anyText(t), anyText(t)}},
+			Load: &load, Arch: anyText(t), State: anyText(t), Resources: []Resource{{Dominance: anyText(t), Name: anyText(t), Value: anyText(t), Total: anyNumber(t)}},
 			LoadAlarms: []Alarm{{Message: anyText(t)}, {Threshold: anyText(t)}}, Errors: []string{anyText(t)},
 		})
 		c.Hosts = append(c.Hosts, Host{Name: host, Arch: anyText(t), Load: &load, MemoryUsed: &load})
@@ -164,7 +164,7 @@ func TestRandomCellsInAllFormats(t *testing.T) {
 	})
 }
 
-// The text of an element comes back as it was, as far as XML can hold it.
+// TestXMLKeepsNames checks that the text of an element can be read back, as far as XML can hold it.
 func TestXMLKeepsNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := anyText(t)
@@ -184,7 +184,8 @@ func TestXMLKeepsNames(t *testing.T) {
 	})
 }
 
-// Every task is shown, however the jobs were given, and always in the same order.
+// TestOrderDoesNotDependOnTheOrderGiven checks that every task is shown, always in the same order,
+// whatever the order of the jobs.
 func TestOrderDoesNotDependOnTheOrderGiven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, o := &Cell{}, anyOptions(t)
@@ -230,7 +231,7 @@ func TestOrderDoesNotDependOnTheOrderGiven(t *testing.T) {
 	})
 }
 
-// The original aborts here.
+// TestLongestQueueName checks the output for input with which the original aborts.
 func TestLongestQueueName(t *testing.T) {
 	c := &Cell{
 		Queues: []QueueInstance{{Queue: "a-very-long-name.q", Host: "and-a-host-with-a-long-name"}},
@@ -249,7 +250,8 @@ func paged(add func(*page)) string {
 	return string(p.text)
 }
 
-// Numbers and texts at the edges of columns, as the original prints them.
+// TestColumns checks that numbers and texts that reach the edges of columns are printed as by the
+// original.
 func TestColumns(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
 	for name, c := range map[string]struct{ got, want string }{

@@ -41,6 +41,9 @@ type Resource struct {
 	Name      string `json:"name"`
 	// Value is formatted; qstat and qhost differ in how.
 	Value string `json:"value"`
+	// Total is the configured amount of a consumable, of which Value is what remains: a number, bytes
+	// or seconds. It is 0 for other values, and for an unlimited amount.
+	Total float64 `json:"total,omitempty"`
 }
 
 // Alarm is a threshold that is violated.

@@ -157,7 +157,7 @@ func (b *cellBuilder) addQueue(q xmlQueue) {
 		if r.Name == "seq_no" {
 			queue.SequenceNumber = atoi(r.Value)
 		}
-		queue.Resources = append(queue.Resources, Resource{r.Type, r.Name, r.Value})
+		queue.Resources = append(queue.Resources, Resource{Dominance: r.Type, Name: r.Name, Value: r.Value})
 	}
 	if strings.Contains(q.State, "E") {
 		queue.Errors = q.Messages
@@ -180,7 +180,7 @@ func alarms(text string) []Alarm {
 		rest, threshold, _ := strings.Cut(line, "-threshold=")
 		rest = rest[:strings.LastIndexByte(rest, ' ')]
 		name, value, _ := strings.Cut(rest[3:], "=")
-		list = append(list, Alarm{Resource: Resource{rest[:2], name, value}, Threshold: threshold})
+		list = append(list, Alarm{Resource: Resource{Dominance: rest[:2], Name: name, Value: value}, Threshold: threshold})
 	}
 	return list
 }
@@ -370,7 +370,7 @@ func TestRecordedLists(t *testing.T) {
 	}
 }
 
-// testdata/wide has values that do not fit their columns.
+// TestWideValues checks testdata/wide, whose values do not fit their columns.
 func TestWideValues(t *testing.T) {
 	for name, o := range map[string]Options{
 		"qstat": {}, "qstat-ext": {Extended: true}, "qstat-urg": {Urgency: true}, "qstat-s-z-ext": {Extended: true},
@@ -395,7 +395,7 @@ func TestWideValues(t *testing.T) {
 	}
 }
 
-// testdata/finished was printed with -s z.
+// TestFinishedJobs checks testdata/finished, which was printed with -s z.
 func TestFinishedJobs(t *testing.T) {
 	c := recordedCell(t, "testdata/finished/all.xml")
 	for name, o := range map[string]Options{
@@ -503,7 +503,7 @@ func recordedHosts(t *testing.T) *Cell {
 			}
 		}
 		for _, r := range x.Resources {
-			h.Resources = append(h.Resources, Resource{r.Dominance, r.Name, r.Value})
+			h.Resources = append(h.Resources, Resource{Dominance: r.Dominance, Name: r.Name, Value: r.Value})
 		}
 		c.Hosts = append(c.Hosts, h)
 	}

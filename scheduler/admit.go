@@ -20,13 +20,9 @@ import (
 // exceptions:
 //
 //   - It ignores other tasks: priorities, limits on the number of tasks of a user or an array job,
-//     soft
-//
-// requests, reservations that have not begun.
+//     soft requests, reservations that have not begun.
 //   - It uses load values as they are reported. Load adjustments spread the starts of a single run,
-//     and so
-//
-// does an alarm on the remaining amount of a consumable.
+//     and so does an alarm on the remaining amount of a consumable.
 //
 // If a state holds only a part of the cluster, quotas, the slots of parallel environments and
 // resources of the whole cluster count only the usage that the state knows. That is never more than
@@ -76,7 +72,7 @@ func (a *admission) look() {
 		a.lookSerial()
 	}
 	if len(a.trace.reasons) == 0 {
-		a.lookThings()
+		a.lookElements()
 		a.lookCores()
 	}
 }
@@ -310,41 +306,41 @@ func (a *admission) lookReserved(ar *Reservation) {
 	}
 }
 
-// lookThings checks that the task has as many elements of resource maps as it takes, and that they
+// lookElements checks that the task has as many elements of resource maps as it takes, and that they
 // exist and are free.
-func (a *admission) lookThings() {
-	takes := a.thingsTaken()
+func (a *admission) lookElements() {
+	takes := a.elementsTaken()
 	for _, g := range a.task.Grants {
-		for _, t := range g.Things {
+		for _, t := range g.Elements {
 			r := resource{place: t.At, attribute: t.Attribute}
-			if len(t.IDs) > 0 && !slices.ContainsFunc(takes, func(x thingsTaken) bool { return x.resource == r }) {
-				a.wrongThings(r, fmt.Sprintf("it has been given %q of (%s), which it does not take there", t.IDs, a.model.attributes[t.Attribute].Name))
+			if len(t.IDs) > 0 && !slices.ContainsFunc(takes, func(x elementsTaken) bool { return x.resource == r }) {
+				a.wrongElements(r, fmt.Sprintf("it has been given %q of (%s), which it does not take there", t.IDs, a.model.attributes[t.Attribute].Name))
 				return
 			}
 		}
 	}
 	for _, x := range takes {
 		if text := a.lookGiven(x); text != "" {
-			a.wrongThings(x.resource, text)
+			a.wrongElements(x.resource, text)
 			return
 		}
 	}
 }
 
-func (a *admission) wrongThings(r resource, text string) {
-	a.because(Reason{kind: thingsGiven, layer: r.place.letter(), place: r.place.index, text: text})
+func (a *admission) wrongElements(r resource, text string) {
+	a.because(Reason{kind: elementsGiven, layer: r.place.letter(), place: r.place.index, text: text})
 }
 
-// thingsTaken is the number of elements that a task takes of a resource map.
-type thingsTaken struct {
+// elementsTaken is the number of elements that a task takes of a resource map.
+type elementsTaken struct {
 	resource
 	number int
 }
 
-// thingsTaken returns the number of elements that the task takes of each map, in the order of its
+// elementsTaken returns the number of elements that the task takes of each map, in the order of its
 // places. On a host with several of its instances the task takes elements for each instance. The
 // master task gets the elements of maps of the whole cluster.
-func (a *admission) thingsTaken() (list []thingsTaken) {
+func (a *admission) elementsTaken() (list []elementsTaken) {
 	for p, part := range a.model.portions(a.task.Grants, a.task.Away) {
 		if p.layer == atGlobal && a.task.Away.Master {
 			continue
@@ -355,9 +351,9 @@ func (a *admission) thingsTaken() (list []thingsTaken) {
 				continue
 			}
 			r := resource{place: p, attribute: u.attribute}
-			i := slices.IndexFunc(list, func(x thingsTaken) bool { return x.resource == r })
+			i := slices.IndexFunc(list, func(x elementsTaken) bool { return x.resource == r })
 			if i < 0 {
-				i, list = len(list), append(list, thingsTaken{resource: r})
+				i, list = len(list), append(list, elementsTaken{resource: r})
 			}
 			list[i].number += int(math.Round(float64(n) * u.each))
 		}
@@ -368,7 +364,7 @@ func (a *admission) thingsTaken() (list []thingsTaken) {
 // given returns the elements of a map that the task has.
 func (a *admission) given(p Place, id AttributeID) (ids []string) {
 	for _, g := range a.task.Grants {
-		for _, t := range g.Things {
+		for _, t := range g.Elements {
 			if t.At == p && t.Attribute == id {
 				ids = append(ids, t.IDs...)
 			}
@@ -379,14 +375,14 @@ func (a *admission) given(p Place, id AttributeID) (ids []string) {
 
 // lookGiven returns the error in the elements of a map that a task has been given, "" if there is
 // none.
-func (a *admission) lookGiven(x thingsTaken) string {
+func (a *admission) lookGiven(x elementsTaken) string {
 	name := a.model.attributes[x.attribute].Name
 	given := a.given(x.place, x.attribute)
 	if len(given) != x.number {
-		return fmt.Sprintf("it has been given %d things of (%s) and takes %d", len(given), name, x.number)
+		return fmt.Sprintf("it has been given %d elements of (%s) and takes %d", len(given), name, x.number)
 	}
 	names := a.model.named(x.place, x.attribute)
-	used := a.things[x.resource]
+	used := a.elements[x.resource]
 	taken := make([]bool, len(names))
 	copy(taken, used)
 	l := a.model.layerAt(x.place)
@@ -407,7 +403,7 @@ func (a *admission) lookGiven(x thingsTaken) string {
 		}
 		switch {
 		case !there:
-			return fmt.Sprintf("%q is no thing of resource (%s)", id, name)
+			return fmt.Sprintf("%q is not an element of resource (%s)", id, name)
 		case free < 0:
 			return fmt.Sprintf("%q of resource (%s) is already in use", id, name)
 		}

@@ -255,8 +255,8 @@ func TestAdmitRefusesWhatIsNoStart(t *testing.T) {
 	}
 }
 
-// TestAdmitLooksAtThings gives tasks elements of resource maps.
-func TestAdmitLooksAtThings(t *testing.T) {
+// TestAdmitLooksAtElements gives tasks elements of resource maps.
+func TestAdmitLooksAtElements(t *testing.T) {
 	for name, c := range map[string]struct {
 		give []string // of gpu
 		lic  []string
@@ -264,12 +264,12 @@ func TestAdmitLooksAtThings(t *testing.T) {
 		want []string
 	}{
 		"free ones":        {give: []string{"g1", "g3"}, lic: []string{"x"}},
-		"too few":          {give: []string{"g1"}, lic: []string{"x"}, want: []string{`cannot run in queue "n1" because it has been given 1 things of (gpu) and takes 2`}},
-		"none":             {lic: []string{"x"}, want: []string{`cannot run in queue "n1" because it has been given 0 things of (gpu) and takes 2`}},
+		"too few":          {give: []string{"g1"}, lic: []string{"x"}, want: []string{`cannot run in queue "n1" because it has been given 1 elements of (gpu) and takes 2`}},
+		"none":             {lic: []string{"x"}, want: []string{`cannot run in queue "n1" because it has been given 0 elements of (gpu) and takes 2`}},
 		"one in use":       {give: []string{"g0", "g1"}, lic: []string{"x"}, want: []string{`cannot run in queue "n1" because "g0" of resource (gpu) is already in use`}},
 		"one twice":        {give: []string{"g1", "g1"}, lic: []string{"x"}, want: []string{`cannot run in queue "n1" because "g1" of resource (gpu) is already in use`}},
-		"one that is none": {give: []string{"g1", "a"}, lic: []string{"x"}, want: []string{`cannot run in queue "n1" because "a" is no thing of resource (gpu)`}},
-		"one for the job":  {give: []string{"g1", "g2"}, want: []string{`cannot run in queue "global" because it has been given 0 things of (lic) and takes 1`}},
+		"one that is none": {give: []string{"g1", "a"}, lic: []string{"x"}, want: []string{`cannot run in queue "n1" because "a" is not an element of resource (gpu)`}},
+		"one for the job":  {give: []string{"g1", "g2"}, want: []string{`cannot run in queue "global" because it has been given 0 elements of (lic) and takes 1`}},
 		"slaves have none": {give: []string{"g1", "g2"}, away: scheduler.Away{Slots: 1, Master: true}},
 		"one that it does not take": {
 			give: []string{"g1", "g2"}, lic: []string{"x"}, away: scheduler.Away{Slots: 1, Master: true},
@@ -282,25 +282,25 @@ func TestAdmitLooksAtThings(t *testing.T) {
 			lic, _ := s.Model().Attribute("lic")
 			id, _ := s.Model().Instance("q", "n1")
 			host := s.Model().HostOf(id)
-			things := func(give, l []string) (list []scheduler.Thing) {
+			elements := func(give, l []string) (list []scheduler.MapElements) {
 				if len(give) > 0 {
-					list = append(list, scheduler.Thing{Attribute: gpu, At: scheduler.AtHost(host), IDs: give})
+					list = append(list, scheduler.MapElements{Attribute: gpu, At: scheduler.AtHost(host), IDs: give})
 				}
 				if len(l) > 0 {
-					list = append(list, scheduler.Thing{Attribute: lic, At: scheduler.AtGlobal(), IDs: l})
+					list = append(list, scheduler.MapElements{Attribute: lic, At: scheduler.AtGlobal(), IDs: l})
 				}
 				return list
 			}
 			before := &scheduler.Running{
 				Job: serialJob(t, s.Model(), 1, &scheduler.Requests{Hard: request("gpu", "1")}), PE: scheduler.None,
-				Grants: []scheduler.Grant{{Instance: id, Slots: 1, Things: things([]string{"g0"}, nil)}},
+				Grants: []scheduler.Grant{{Instance: id, Slots: 1, Elements: elements([]string{"g0"}, nil)}},
 			}
 			if err := s.Start(before); err != nil {
 				t.Fatal(err)
 			}
 			r := &scheduler.Running{
 				Job:    serialJob(t, s.Model(), 2, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2-3"), Hard: settings(asMap([]string{"gpu", "1", "lic", "1"}))}),
-				Grants: []scheduler.Grant{{Instance: id, Slots: 2, Things: things(c.give, c.lic)}}, Away: c.away,
+				Grants: []scheduler.Grant{{Instance: id, Slots: 2, Elements: elements(c.give, c.lic)}}, Away: c.away,
 			}
 			reasons, err := s.Admit(r, 1000)
 			if err != nil {
@@ -316,7 +316,7 @@ func TestAdmitLooksAtThings(t *testing.T) {
 				t.Fatal(err)
 			}
 			if again, _ := s.Admit(r, 1000); len(again) == 0 {
-				t.Error("the same things are admitted twice")
+				t.Error("the same elements are admitted twice")
 			}
 		})
 	}

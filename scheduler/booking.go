@@ -198,7 +198,7 @@ func (s *State) bookTask(r *Running, sign int) error {
 	if err := s.bookAmounts(r, sign); err != nil {
 		return err
 	}
-	s.bookThings(r.Grants, sign)
+	s.bookElements(r.Grants, sign)
 	s.bookCores(r.Grants, sign)
 	return nil
 }

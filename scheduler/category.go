@@ -40,8 +40,8 @@ type Requests struct {
 	Immediate   bool   // -now y: the job runs in interactive queues only
 	Reservation uint32 // -ar: the advance reservation that the job runs in; 0 for none
 
-	// Binding is -binding. It has an effect only if params of sched_conf(5) contain BINDING_AWARE.
-	// Its Queue is ignored: hosts do not report which processors a core has.
+	// Binding is -binding. It has an effect only if params of sched_conf(5) contain BINDING_AWARE, and
+	// on the choice of GPUs. Its Queue is ignored: hosts do not report which processors a core has.
 	Binding binding.Request
 }
 
@@ -228,7 +228,7 @@ func (m *Model) readRequest(id AttributeID, text string) (request, error) {
 	if a.consumable() {
 		switch {
 		case a.resourceMap && v.Value().Number() != math.Trunc(v.Value().Number()):
-			return request{}, refuse("attribute %q is a resource map: %q is not a whole number of its things", a.Name, text)
+			return request{}, refuse("attribute %q is a resource map: %q is not a whole number of its elements", a.Name, text)
 		case v.Value().IsInfinite():
 			return request{}, refuse("attribute %q is not a value that can be set to infinity", a.Name)
 		case v.Value().Number() < 0:
@@ -459,7 +459,7 @@ func (c *Category) key() string {
 		field('n', r.Slots.String())
 	}
 	field('c', r.Checkpoint)
-	if c.binds() {
+	if c.binds() || c.model.hasDevices() && r.Binding.Strategy != binding.None {
 		field('b', r.Binding.String())
 	}
 	if r.Immediate {

@@ -10,20 +10,20 @@ import (
 	"github.com/execd-project/execd/scheduler/value"
 )
 
-// marks are the attributes of one thing of a resource map, such as the type of a GPU.
+// marks are the attributes of one element of a resource map, such as the type of a GPU.
 type marks map[AttributeID]value.Value
 
-// compileMarks reads the attributes of the things of a map; nil if none has any.
-func (b *builder) compileMarks(things qconf.ResourceMap) (list []marks, err error) {
-	if things.Attributes == nil {
+// compileMarks reads the attributes of the elements of a map; nil if no element has any.
+func (b *builder) compileMarks(elements qconf.ResourceMap) (list []marks, err error) {
+	if elements.Attributes == nil {
 		return nil, nil
 	}
-	for _, settings := range things.Attributes {
+	for _, settings := range elements.Attributes {
 		m := marks{}
 		for _, s := range settings {
 			id, ok := b.attributeOf[s.Name]
 			if !ok || b.attributes[id].consumable() {
-				return nil, refuse("%q is no attribute that can be requested of a thing", s.Name)
+				return nil, refuse("%q is no attribute that can be requested of an element", s.Name)
 			}
 			if m[id], err = value.Parse(b.attributes[id].Type, s.Value); err != nil {
 				return nil, err
@@ -34,7 +34,7 @@ func (b *builder) compileMarks(things qconf.ResourceMap) (list []marks, err erro
 	return list, nil
 }
 
-// marked returns the first setting of a place whose things have an attribute that the place itself
+// marked returns the first resource map of a place whose elements have an attribute that the place itself
 // does not have; nil if there is none.
 func (l *layer) marked(a AttributeID) *setting {
 	if _, ok := l.configured(a); ok {
@@ -48,7 +48,7 @@ func (l *layer) marked(a AttributeID) *setting {
 	return nil
 }
 
-// suits reports whether a thing of a map has all that a job requests of its things.
+// suits reports whether an element of a map has all attributes that a job requests.
 func (c *Category) suits(l *layer, s *setting, i int) bool {
 	if s.marks == nil {
 		return true
@@ -66,7 +66,8 @@ func (c *Category) suits(l *layer, s *setting, i int) bool {
 	return true
 }
 
-// anySuits checks that a place has a thing that is as a job requests it, whether or not it is in use.
+// anySuits checks that a place has an element with the attributes that a job requests, whether or not it
+// is in use.
 func (m *matcher) anySuits(q *query, p Place, r *request, s *setting) bool {
 	l := m.model.layerAt(p)
 	for i := range s.ids {
@@ -94,7 +95,7 @@ func (m *matcher) suitable(q *query, p Place, id AttributeID) float64 {
 	s := &l.settings[i]
 	var used []bool
 	if !m.empty && (m.plan == nil || q.start <= m.now) {
-		used = m.things[resource{place: p, attribute: id}]
+		used = m.elements[resource{place: p, attribute: id}]
 	}
 	n := 0.0
 	for i := range s.ids {
@@ -110,9 +111,9 @@ func (c *Category) restricts(l *layer, s *setting) bool {
 	return slices.ContainsFunc(c.hard, func(r request) bool { return l.marked(r.attribute) == s })
 }
 
-// LacksThings explains why no host of the cluster can ever give a job the elements that it requests
+// LacksElements explains why no host of the cluster can ever give a job the elements that it requests
 // of a map, and lists the attributes that exist. It is empty if a host can.
-func (m *Model) LacksThings(c *Category) string {
+func (m *Model) LacksElements(c *Category) string {
 	kinds := map[string]bool{}
 	asked := false
 	places := []Place{AtGlobal()}
@@ -148,7 +149,7 @@ func (m *Model) LacksThings(c *Category) string {
 	return strings.Join(slices.Sorted(maps.Keys(kinds)), "; ")
 }
 
-// describe names the attributes of a thing: "gpu_mem=80.000G gpu_type=NVIDIA-H100".
+// describe names the attributes of an element: "gpu_mem=80.000G gpu_type=NVIDIA-H100".
 func (m *Model) describe(of marks) string {
 	var list []string
 	for _, id := range slices.Sorted(maps.Keys(of)) {

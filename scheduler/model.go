@@ -101,7 +101,7 @@ type Model struct {
 	// projectsMatter is set where any queue, host or quota names projects: jobs of
 	// different projects are of different categories then.
 	projectsMatter bool
-	resourceMaps   bool // any place has named things
+	resourceMaps   bool // any place has named elements
 	bindingAware   bool // jobs with a binding wait for cores
 	// pool is the consumable of the memory pool, None without one; requestsMemory says by attribute
 	// whether a request is one for it.
@@ -119,7 +119,7 @@ type Attribute struct {
 	Relop value.Relop
 	// Default is the amount that a job without a request uses up. It is valid for consumables only.
 	Default value.Value
-	// resourceMap is set for the type RSMAP: the amount is a number of named things.
+	// resourceMap is set for the type RSMAP: the amount is a number of named elements.
 	resourceMap bool
 }
 
@@ -141,7 +141,7 @@ type setting struct {
 	attribute AttributeID
 	value     value.Value
 	ids       []string // of a resource map
-	marks     []marks  // of its things, by their position; nil if none has any
+	marks     []marks  // of its elements, by their position; nil if none has any
 }
 
 // layer holds the settings of a place: the cluster, a host, or a queue instance.
@@ -359,11 +359,11 @@ func (b *builder) layer(at layerSet, place string, values []qconf.Setting) (l la
 		a := &b.attributes[id]
 		var err error
 		if a.resourceMap {
-			var things qconf.ResourceMap
-			if things, err = qconf.ParseResourceMap(v.Value); err == nil {
+			var elements qconf.ResourceMap
+			if elements, err = qconf.ParseResourceMap(v.Value); err == nil {
 				b.resourceMaps = true
-				s.ids, s.value = things.IDs, value.OfNumber(value.Int, float64(len(things.IDs)))
-				s.marks, err = b.compileMarks(things)
+				s.ids, s.value = elements.IDs, value.OfNumber(value.Int, float64(len(elements.IDs)))
+				s.marks, err = b.compileMarks(elements)
 			}
 		} else {
 			s.value, err = value.Parse(a.Type, v.Value)

@@ -28,7 +28,7 @@ func (r *Reason) Plain() (place, text string, elsewhere bool) {
 		return "parallel environment " + m.PEName(PEID(r.place)), r.text, false
 	case noCores:
 		return m.HostName(HostID(r.place)), "not enough free cores (-binding)", false
-	case thingsGiven:
+	case elementsGiven:
 		return r.placeName(), r.text, false
 	case droppedFull:
 		return m.instances[r.place].name, "all slots are in use", false
@@ -46,7 +46,7 @@ func (r *Reason) Plain() (place, text string, elsewhere bool) {
 		return "", "as many tasks of this array run as may at the same time (-tc, max_aj_instances)", false
 	case uncleanHost:
 		return m.HostName(HostID(r.place)), "what ran before has not been cleaned up", false
-	case allDropped: // which the places say, one by one
+	case allDropped: // the reasons of the single places say the same
 		return "", "", true
 	case noSuchCheckpoint:
 		return "", "a checkpointing environment of that name (-ckpt)", true
@@ -96,7 +96,7 @@ func (r *Reason) unfit() string {
 	return ""
 }
 
-// unfitPlace returns the place that unfit speaks of.
+// unfitPlace returns the place that unfit is about.
 func (r *Reason) unfitPlace() string {
 	switch r.kind {
 	case queueNotListed, queueRequest, queueNoAccess, queueWrongProject, notInPEList, notInteractive:

@@ -68,7 +68,7 @@ const (
 	peTotal
 	peRule
 	fewSlots
-	thingsGiven
+	elementsGiven
 	droppedFull
 	droppedDisabled
 	droppedSuspended
@@ -101,7 +101,7 @@ func (r *Reason) Text() string {
 		return fmt.Sprintf("cannot run in PE %q because %s", m.PEName(PEID(r.place)), r.text)
 	case fewSlots:
 		return fmt.Sprintf("cannot run in queue %q because it only offers %d slots", r.placeName(), r.number)
-	case thingsGiven:
+	case elementsGiven:
 		return fmt.Sprintf("cannot run in queue %q because %s", r.placeName(), r.text)
 	case queueRequest:
 		return fmt.Sprintf("(-l %s) cannot run in queue %q because of cluster queue", r.text, m.queues[r.place].name)

@@ -48,9 +48,16 @@ func (o *Observation) asReported() *view {
 func (v *view) list(places ...Place) []Resource {
 	var all []Resource
 	for id := range v.model.attributes {
-		if r, ok := v.over(AttributeID(id), places...); ok {
-			all = append(all, r)
+		r, ok := v.over(AttributeID(id), places...)
+		if !ok {
+			continue
 		}
+		for _, p := range places {
+			if r.Kind == Consumable && p.letter() == r.Layer {
+				r.Total, _ = v.configuredAt(p, r.Attribute)
+			}
+		}
+		all = append(all, r)
 	}
 	return all
 }

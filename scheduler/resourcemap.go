@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// things are the named things of resource maps that are in use, by place and attribute,
-// then by their position in the map.
-type things map[resource][]bool
+// usedElements says which elements of resource maps are in use: by place and attribute, then by the position
+// of the element in the map.
+type usedElements map[resource][]bool
 
-// named returns the things of a resource map of a place (complex(5), RSMAP), nil where the
-// attribute is none there.
+// named returns the elements of the resource map of a place (complex(5), RSMAP); nil if the attribute is
+// not a resource map there.
 func (m *Model) named(p Place, a AttributeID) []string {
 	l := m.layerAt(p)
 	i := slices.IndexFunc(l.settings, func(s setting) bool { return s.attribute == a })
@@ -21,7 +21,7 @@ func (m *Model) named(p Place, a AttributeID) []string {
 	return l.settings[i].ids
 }
 
-func (t things) usedIDs(m *Model, p Place, a AttributeID) []bool {
+func (t usedElements) usedIDs(m *Model, p Place, a AttributeID) []bool {
 	key := resource{place: p, attribute: a}
 	used := t[key]
 	if n := len(m.named(p, a)); len(used) != n {
@@ -40,13 +40,13 @@ type surplusKey struct {
 	id string
 }
 
-// bookThings marks the elements that a task got as used, or frees them. An element that a task
+// bookElements marks the elements that a task got as used, or frees them. An element that a task
 // holds and that was removed from the map cannot be given to another task.
-func (s *State) bookThings(grants []Grant, sign int) {
+func (s *State) bookElements(grants []Grant, sign int) {
 	for _, g := range grants {
-		for _, t := range g.Things {
+		for _, t := range g.Elements {
 			at := resource{place: t.At, attribute: t.Attribute}
-			used, names := s.things.usedIDs(s.model, t.At, t.Attribute), s.model.named(t.At, t.Attribute)
+			used, names := s.elements.usedIDs(s.model, t.At, t.Attribute), s.model.named(t.At, t.Attribute)
 			for _, id := range t.IDs {
 				i := -1
 				key := surplusKey{at, id}
@@ -77,7 +77,7 @@ func (m *Model) counted(g *Grant, p Place, u *use, n int) (int, float64) {
 	}
 	names := m.named(p, u.attribute)
 	lost := 0
-	for _, t := range g.Things {
+	for _, t := range g.Elements {
 		if t.At == p && t.Attribute == u.attribute {
 			for _, id := range t.IDs {
 				if !slices.Contains(names, id) {
@@ -92,20 +92,21 @@ func (m *Model) counted(g *Grant, p Place, u *use, n int) (int, float64) {
 	return max(int(math.Round(float64(n)*u.each))-lost, 0), 1
 }
 
-// giveThings chooses the elements of resource maps that a task gets at its places: the first free
-// ones, in the order of the map. Elements per slot are given for all slots of the grant, and
-// elements per job to the master task.
-func (s *State) giveThings(c *Category, grants []Grant) {
+// giveElements chooses the elements of resource maps that a task gets at its places: the first free
+// ones, in the order of the map, and of devices those near the cores of the task. Elements per slot are
+// given for all slots of the grant, and elements per job to the master task.
+func (s *State) giveElements(c *Category, grants []Grant) {
 	if !s.model.resourceMaps {
 		return
 	}
 	for p, part := range s.model.portions(grants, Away{}) {
-		s.giveAt(c, &grants[part.grant], p, part)
+		s.giveAt(c, grants, p, part)
 	}
-	s.bookThings(grants, -1)
+	s.bookElements(grants, -1)
 }
 
-func (s *State) giveAt(c *Category, g *Grant, p Place, part portion) {
+func (s *State) giveAt(c *Category, grants []Grant, p Place, part portion) {
+	g := &grants[part.grant]
 	_ = c.uses(p, func(u use) error {
 		names := s.model.named(p, u.attribute)
 		n := u.times(part)
@@ -113,21 +114,22 @@ func (s *State) giveAt(c *Category, g *Grant, p Place, part portion) {
 			return nil
 		}
 		want := int(math.Round(float64(n) * u.each))
-		used := s.things.usedIDs(s.model, p, u.attribute)
-		given := Thing{Attribute: u.attribute, At: p}
+		used := s.elements.usedIDs(s.model, p, u.attribute)
+		given := MapElements{Attribute: u.attribute, At: p}
 		l := s.model.layerAt(p)
 		of := &l.settings[slices.IndexFunc(l.settings, func(s setting) bool { return s.attribute == u.attribute })]
+		var free []int
 		for i := range names {
-			if len(given.IDs) == want {
-				break
-			}
 			if !used[i] && c.suits(l, of, i) {
-				used[i] = true
-				given.IDs = append(given.IDs, names[i])
+				free = append(free, i)
 			}
 		}
+		for _, i := range s.nearest(c, grants, p, u.attribute, names, free, want) {
+			used[i] = true
+			given.IDs = append(given.IDs, names[i])
+		}
 		if len(given.IDs) > 0 {
-			g.Things = append(g.Things, given)
+			g.Elements = append(g.Elements, given)
 		}
 		return nil
 	})
@@ -137,7 +139,7 @@ func (s *State) giveAt(c *Category, g *Grant, p Place, part portion) {
 // first the queue instance's, then the host's and the cluster's.
 func (m *Model) Names(g *Grant) map[string][]string {
 	var names map[string][]string
-	for _, t := range g.Things {
+	for _, t := range g.Elements {
 		if names == nil {
 			names = map[string][]string{}
 		}
@@ -154,7 +156,7 @@ func (m *Model) Names(g *Grant) map[string][]string {
 func (m *Model) SetNames(t *Running, names []map[string][]string) (unknown []string) {
 	left := make([]map[AttributeID][]string, len(t.Grants))
 	for i := range t.Grants {
-		t.Grants[i].Things, left[i] = nil, map[AttributeID][]string{}
+		t.Grants[i].Elements, left[i] = nil, map[AttributeID][]string{}
 		if i >= len(names) {
 			continue
 		}
@@ -172,9 +174,9 @@ func (m *Model) SetNames(t *Running, names []map[string][]string) (unknown []str
 		}
 		_ = t.Job.Category.uses(p, func(u use) error {
 			want := int(math.Round(float64(u.times(part)) * u.each))
-			if ids := m.pickThings(p, &u, left[part.grant], want); len(ids) > 0 {
+			if ids := m.pickElements(p, &u, left[part.grant], want); len(ids) > 0 {
 				g := &t.Grants[part.grant]
-				g.Things = append(g.Things, Thing{Attribute: u.attribute, At: p, IDs: ids})
+				g.Elements = append(g.Elements, MapElements{Attribute: u.attribute, At: p, IDs: ids})
 			}
 			return nil
 		})
@@ -183,7 +185,7 @@ func (m *Model) SetNames(t *Running, names []map[string][]string) (unknown []str
 		g := &t.Grants[i]
 		for _, id := range slices.Sorted(maps.Keys(left[i])) {
 			if len(left[i][id]) > 0 {
-				g.Things = append(g.Things, Thing{Attribute: id, At: AtHost(m.instances[g.Instance].host), IDs: left[i][id]})
+				g.Elements = append(g.Elements, MapElements{Attribute: id, At: AtHost(m.instances[g.Instance].host), IDs: left[i][id]})
 			}
 		}
 	}
@@ -191,8 +193,8 @@ func (m *Model) SetNames(t *Running, names []map[string][]string) (unknown []str
 	return slices.Compact(unknown)
 }
 
-// pickThings takes the elements of a place's map out of a list.
-func (m *Model) pickThings(p Place, u *use, from map[AttributeID][]string, want int) (ids []string) {
+// pickElements takes the elements of a place's map out of a list.
+func (m *Model) pickElements(p Place, u *use, from map[AttributeID][]string, want int) (ids []string) {
 	names := m.named(p, u.attribute)
 	from[u.attribute] = slices.DeleteFunc(from[u.attribute], func(id string) bool {
 		take := len(ids) < want && slices.Contains(names, id)

@@ -59,8 +59,8 @@ func ids(r *scheduler.Running) (all [][]string) {
 		return nil
 	}
 	for _, g := range r.Grants {
-		for _, thing := range g.Things {
-			all = append(all, thing.IDs)
+		for _, element := range g.Elements {
+			all = append(all, element.IDs)
 		}
 	}
 	return all
@@ -128,9 +128,9 @@ func requests(list ...string) (all []qconf.Setting) {
 	return all
 }
 
-// TestAttributesOfThings gives jobs only things that have all that they request, of which each is given
+// TestAttributesOfElements gives jobs only elements that have all requested attributes, of which each is given
 // once.
-func TestAttributesOfThings(t *testing.T) {
+func TestAttributesOfElements(t *testing.T) {
 	for name, c := range map[string]struct {
 		hard []qconf.Setting
 		want []string // nil for none
@@ -149,7 +149,7 @@ func TestAttributesOfThings(t *testing.T) {
 		s := twoKinds(t)
 		j := enqueue(t, s, 1, &scheduler.Requests{User: "u", Hard: c.hard})
 		r := run(t, s, 100)[1]
-		lacks := s.Model().LacksThings(j.Category)
+		lacks := s.Model().LacksElements(j.Category)
 		if c.want == nil {
 			if r != nil || !strings.Contains(lacks, "gpu_type=A40") {
 				t.Errorf("%s: got %v, and what there is is %q", name, ids(r), lacks)
@@ -185,7 +185,7 @@ func TestJobsWaitForElementsOfKind(t *testing.T) {
 	wantIDs(t, run(t, s, 110)[3], []string{"3"})
 }
 
-// TestAttributesOfParallelJob gives a parallel job as many slots as there are things for them.
+// TestAttributesOfParallelJob gives a parallel job as many slots as there are elements for them.
 func TestAttributesOfParallelJob(t *testing.T) {
 	s := twoKinds(t)
 	slots, err := rangelist.Of(1, 8, 1)
@@ -208,14 +208,14 @@ func gpuHost(t *testing.T, value string) *scheduler.State {
 }
 
 // hold books a task with elements that it has got under an earlier configuration.
-func hold(t *testing.T, s *scheduler.State, id uint32, things ...string) *scheduler.Running {
+func hold(t *testing.T, s *scheduler.State, id uint32, elements ...string) *scheduler.Running {
 	t.Helper()
-	c, err := s.Model().Category(&scheduler.Requests{User: "u", Hard: request("gpu", strconv.Itoa(len(things)))})
+	c, err := s.Model().Category(&scheduler.Requests{User: "u", Hard: request("gpu", strconv.Itoa(len(elements)))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &scheduler.Running{Job: &scheduler.Job{ID: id, Category: c, Owner: "u"}, Task: 1, Started: 1, PE: scheduler.None, Grants: []scheduler.Grant{{Slots: 1}}}
-	if unknown := s.Model().SetNames(r, []map[string][]string{{"gpu": things}}); len(unknown) > 0 {
+	if unknown := s.Model().SetNames(r, []map[string][]string{{"gpu": elements}}); len(unknown) > 0 {
 		t.Fatal(unknown)
 	}
 	if err := s.Start(r); err != nil {

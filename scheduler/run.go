@@ -41,7 +41,7 @@ type run struct {
 	sorted     bool           // see reservable
 	free       int            // slots of usable instances at most, once counted: see tooFew
 	counted    bool
-	mixed      bool
+	mixed      bool // full instances are sorted among the others, see reservable
 }
 
 // categoryRun holds the run's results for a category.
@@ -54,7 +54,8 @@ type categoryRun struct {
 	reservingSaid bool
 	barred        []bool // hosts that a reason has ruled out for the category
 	reasons       []Reason
-	// unbookable are the places that would do, were it not for the size of its amounts.
+	// unbookable are the places that would be suitable if the amounts that jobs use there could be
+	// added exactly.
 	unbookable []Reason
 	category   *Category // keeps the category's index while reasons may be requested
 	pes        []PEID    // see environments
@@ -273,8 +274,9 @@ func (r *run) startAnywhere(h *head, c *categoryRun) bool {
 func (r *run) begin(h *head, start Start) error {
 	start.Job, start.Task = h.job, uint32(h.tasks.First())
 	start.Priority, start.Tickets = h.priority, h.current()
-	r.giveThings(h.job.Category, start.Grants)
 	r.giveCores(h.job.Category, start.Grants, span{r.now, r.withOffset(start.Duration)})
+	r.giveElements(h.job.Category, start.Grants)
+	r.expectCores(h.job.Category, start.Grants)
 	task := &Running{Job: h.job, Task: start.Task, Started: r.now, PE: start.PE, Grants: start.Grants}
 	if err := r.bookTask(task, +1); err != nil {
 		return err

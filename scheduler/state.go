@@ -87,16 +87,16 @@ type Job struct {
 type Grant struct {
 	Instance InstanceID
 	Slots    int
-	// Things are the elements of resource maps given to the task, by attribute. Usually nil.
-	Things []Thing
+	// Elements are the elements of resource maps given to the task, by attribute. Usually nil.
+	Elements []MapElements
 	// Cores are the cores given to the task on a host, if the scheduler chooses cores (qsub(1),
 	// -binding), in the order of choice. The first grant of a host contains all of them. Usually
 	// nil.
 	Cores []topology.Pair
 }
 
-// Thing is the elements that a task got from a resource map (complex(5), RSMAP).
-type Thing struct {
+// MapElements holds the elements that a task got from a resource map (complex(5), RSMAP).
+type MapElements struct {
 	Attribute AttributeID
 	At        Place
 	IDs       []string
@@ -188,9 +188,10 @@ type State struct {
 	starts    int64   // tasks that have been started so far
 
 	used     bookings
-	things   things
+	elements usedElements
 	surplus  surplus
 	cores    []hostCores // by host; nil if bindings are left to the hosts
+	devices  map[HostID]*hostDevices
 	peUsed   []int
 	running  []*Running
 	perOwner map[string]int // active tasks
@@ -220,7 +221,7 @@ func NewState(m *Model) *State {
 	s := &State{
 		model: m, load: make([][]value.Value, len(m.attributes)), static: make([]bool, len(m.attributes)),
 		problems: map[HostID][]error{}, raw: map[rawKey]value.Value{}, texts: map[rawKey]string{}, instances: make([]instanceState, len(m.instances)),
-		peUsed: make([]int, len(m.pes)), peOrder: make([]int64, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{}, things: things{}, surplus: surplus{},
+		peUsed: make([]int, len(m.pes)), peOrder: make([]int64, len(m.pes)), perOwner: map[string]int{}, closings: map[InstanceID]closing{}, elements: usedElements{}, surplus: surplus{},
 	}
 	for i := range s.instances {
 		s.order++
@@ -263,7 +264,7 @@ func (s *State) SetLoad(host string, values map[string]string) error {
 			delete(s.texts, rawKey{id, AttributeID(a)})
 		}
 	}
-	problems := s.setTopology(id, values)
+	problems := append(s.setTopology(id, values), s.setDevices(id, values)...)
 	for name, text := range values {
 		a, ok := s.model.attributeOf[name]
 		if !ok {

@@ -280,6 +280,9 @@ type Resource struct {
 	Value     value.Value
 	Layer     byte // g, h or q: the cluster, the host, the queue instance
 	Kind      Kind
+	// Total is the configured amount of a consumable whose remaining amount is the value. Only
+	// Observation sets it.
+	Total value.Value
 }
 
 // over combines the layers for the load formula and thresholds, which use a single value: a lower

@@ -18,8 +18,8 @@ import (
 // run is a start of a task that has not ended.
 type run struct {
 	key       string
-	id        job.ID // as the agent has it
-	job, task uint32 // as the cell has it
+	id        job.ID // the ID that the agent uses
+	job, task uint32 // the numbers that the cell uses
 	attempt   int
 	owner     string
 	size      int64 // in bytes: the agent's copy of the request while the task exists
@@ -119,7 +119,7 @@ func (m *Master) start(r *run, t *cell.Task) starting {
 			Queue: model.Settings(g.Instance).Queue, Host: model.HostName(model.HostOf(g.Instance)), Slots: g.Slots, Names: model.Names(g),
 		})
 	}
-	script, _ := j.ScriptBeside()
+	script, _ := j.SeparateScript()
 	return starting{s, script}
 }
 
@@ -166,7 +166,7 @@ func (m *Master) started(r *run, err error) {
 		m.event(r.job, r.task, "started")
 	default:
 		if !m.refusedBefore(r, err.Error()) {
-			m.log.Warn("the agent does not take a job", "job", r.id.String(), "error", err)
+			m.log.Warn("the agent refused a job", "job", r.id.String(), "error", err)
 		}
 		e := cell.End{Failure: cell.Refused, Reason: err.Error()}
 		if refusal, ok := errors.AsType[*agent.Error](err); ok && !passing[refusal.Code] {

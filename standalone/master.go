@@ -191,7 +191,7 @@ func (m *Master) options() cell.Options {
 			m.log.Warn("the user of this daemon is not its manager", "uid", uid, "error", err)
 		}
 	}
-	return cell.Options{Zone: time.Local, Managers: managers, Unexplained: true, ScriptsBeside: true}
+	return cell.Options{Zone: time.Local, Managers: managers, Unexplained: true, SeparateScripts: true}
 }
 
 // Name returns "standalone".

@@ -14,7 +14,6 @@ import (
 	"github.com/execd-project/execd/cell"
 	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/printable"
-	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/qstat"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/store"
@@ -34,7 +33,7 @@ const (
 	maxEventText = 200
 )
 
-// recent holds what has happened of late. Only the goroutine of Run uses it.
+// recent holds the latest events and samples. Only the goroutine of Run uses it.
 type recent struct {
 	events  []api.Event
 	samples []api.Sample
@@ -89,7 +88,7 @@ func (m *Master) sample() {
 	if err != nil || json.Unmarshal([]byte(r.Stdout), d) != nil {
 		return
 	}
-	s := api.Sample{Time: m.now(), GPUs: m.gpus()}
+	s := api.Sample{Time: m.now()}
 	for _, q := range d.Queues {
 		s.Slots += q.Total
 		s.UsedSlots += q.Used
@@ -103,7 +102,7 @@ func (m *Master) sample() {
 		}
 		for _, v := range h.Resources {
 			if free, err := strconv.ParseFloat(v.Value, 64); err == nil && v.Name == launch.GPUMap {
-				s.UsedGPUs = max(s.GPUs-int(free), 0)
+				s.GPUs, s.UsedGPUs = int(v.Total), int(max(v.Total-free, 0))
 			}
 		}
 	}
@@ -129,27 +128,6 @@ func (m *Master) saveSamples() {
 	m.batch.records = append(m.batch.records, store.Change{Key: keyDay, Value: text})
 }
 
-// gpus returns the number of GPUs of the host in its configuration.
-func (m *Master) gpus() int {
-	cluster := m.cell.Cluster()
-	h, err := cluster.Host(m.host.Name)
-	if err != nil {
-		return 0
-	}
-	for _, v := range cluster.Complexes().Canonical(h.ComplexValues) {
-		if v.Name != launch.GPUMap {
-			continue
-		}
-		if n, err := strconv.Atoi(v.Value); err == nil {
-			return n
-		}
-		if r, err := qconf.ParseResourceMap(v.Value); err == nil {
-			return len(r.IDs)
-		}
-	}
-	return 0
-}
-
 // eventsOf records the effects of a command that has changed jobs. Its output names the jobs.
 func (m *Master) eventsOf(name string, r *command.Result) {
 	switch {
@@ -170,7 +148,7 @@ func (m *Master) eventsOf(name string, r *command.Result) {
 	}
 }
 
-// serveRecent shows what has happened of late.
+// serveRecent returns the latest events and samples.
 func (m *Master) serveRecent(ctx context.Context, _ *serve.Call) (any, *agentapi.Error) {
 	return m.recentOf(ctx)
 }

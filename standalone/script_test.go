@@ -80,9 +80,9 @@ func TestScriptsOfAnOlderStore(t *testing.T) {
 				t.Errorf("%d files, expected %d", len(entries), want)
 			}
 			for i, j := range m.cell.Jobs() {
-				sum, beside := j.ScriptBeside()
-				if beside == blocked {
-					t.Errorf("job %d: beside the store: %v", j.ID(), beside)
+				sum, separate := j.SeparateScript()
+				if separate == blocked {
+					t.Errorf("job %d: in a file: %v", j.ID(), separate)
 				}
 				g := &givenScript{}
 				if err := m.scripts.start(t.Context(), g, starting{&agent.Start{Request: j.Request()}, sum}); err != nil {

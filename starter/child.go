@@ -83,12 +83,12 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 		f.merge = false
 	}
 	if s.group != nil {
-		doors, err := s.group.Doors()
+		entries, err := s.group.Entries()
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		defer group.CloseDoors(doors)
-		for _, d := range doors {
+		defer group.CloseEntries(entries)
+		for _, d := range entries {
 			if d.Dir >= 0 {
 				p.Cgroup(d.Dir, d.FD, d.Path)
 			} else {

@@ -405,7 +405,7 @@ func TestTwoMastersCannotOversubscribeHost(t *testing.T) {
 func (s *site) fits(b *Book) {
 	s.t.Helper()
 	mem, dev, slots := 0.0, 0.0, map[string]int{}
-	things := map[string]int{}
+	elements := map[string]int{}
 	alone, others := 0, 0
 	for _, id := range b.ids() {
 		e := b.jobs[id]
@@ -414,12 +414,12 @@ func (s *site) fits(b *Book) {
 			n += g.Slots
 			slots[g.Queue] += g.Slots
 			for name, ids := range g.Names {
-				for _, thing := range ids {
-					things[name+" "+thing]++
+				for _, element := range ids {
+					elements[name+" "+element]++
 				}
 			}
 			for _, c := range g.Cores {
-				things["core "+c.String()]++
+				elements["core "+c.String()]++
 			}
 		}
 		excl := false
@@ -453,9 +453,9 @@ func (s *site) fits(b *Book) {
 			s.t.Fatalf("%d of %d slots of %s, %v", n, q.Slots, queue, err)
 		}
 	}
-	for thing, n := range things {
+	for element, n := range elements {
 		if n > 1 {
-			s.t.Fatalf("%s is given %d times", thing, n)
+			s.t.Fatalf("%s is given %d times", element, n)
 		}
 	}
 }

@@ -109,12 +109,12 @@ func (b *Book) admit(x *Booking, now time.Time) (*scheduler.Running, error) {
 		return nil, err
 	}
 	if b.jobs[x.ID] != nil {
-		return nil, fmt.Errorf("cannot place job %s: it is here already", x.ID)
+		return nil, fmt.Errorf("cannot place job %s: this host has it already", x.ID)
 	}
 	if b.load == nil {
 		return nil, refused("the load of host %q is not known yet", b.host)
 	}
-	c, pe, err := b.asked(x)
+	c, pe, err := b.resolve(x)
 	if err != nil {
 		return nil, err
 	}
@@ -177,37 +177,37 @@ func (b *Book) Start(x *Booking) error {
 			delete(b.jobs, x.ID)
 			return err
 		}
-		_, _, gone := b.kept(x)
-		return gone
+		_, _, missing := b.resolveRunning(x)
+		return missing
 	}
-	gone, err := b.enter(e)
+	missing, err := b.enter(e)
 	if err != nil {
 		return err
 	}
 	b.jobs[x.ID] = e
-	return gone
+	return missing
 }
 
-// enter books a job in a world. gone lists the objects of the job that the configuration no longer
-// has.
-func (w *world) enter(e *entry) (gone, err error) {
-	c, pe, gone := w.kept(&e.Booking)
+// enter books a job in a world. missing names the objects of the job that were removed from the
+// configuration.
+func (w *world) enter(e *entry) (missing, err error) {
+	c, pe, missing := w.resolveRunning(&e.Booking)
 	if c == nil {
-		return nil, gone
+		return nil, missing
 	}
 	r, err := w.running(&e.Booking, c, pe)
 	switch {
 	case r == nil:
 		return nil, err
 	case err != nil:
-		gone = errors.Join(gone, err)
+		missing = errors.Join(missing, err)
 	}
 	if err := w.state.Start(r); err != nil {
 		return nil, fmt.Errorf("cannot book job %s: %w", e.ID, err)
 	}
 	e.run = r
-	e.incomplete = gone != nil
-	return gone, nil
+	e.incomplete = missing != nil
+	return missing, nil
 }
 
 // End removes the booking of a job. It returns false if the job is not booked.
@@ -317,9 +317,9 @@ func (b *Book) rebuild(cluster *qconf.Cluster) (problems []error, err error) {
 	entries := make(map[job.ID]*entry, len(b.jobs))
 	for _, id := range b.ids() {
 		e := *b.jobs[id]
-		gone, err := next.enter(&e)
+		missing, err := next.enter(&e)
 		if err == nil && !b.jobs[id].incomplete {
-			err = gone
+			err = missing
 		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot change the configuration while job %s runs: %w", id, err)

@@ -39,7 +39,7 @@ type Booking struct {
 type Grant struct {
 	Queue string `json:"queue"`
 	Slots int    `json:"slots"`
-	// Names are the elements of resource maps that the job has got, by complex.
+	// Names are the elements of resource maps that were granted to the job, by complex.
 	Names map[string][]string `json:"names,omitempty"`
 	// Cores are the cores assigned to the job, in the first grant; empty if this host chooses them.
 	// They are booked only if the scheduler considers cores (sched_conf(5), BINDING_AWARE).
@@ -72,11 +72,11 @@ func (b *Booking) check() error {
 	case b.Request == nil:
 		return fmt.Errorf("cannot place job %s: it has no request", b.ID)
 	case len(b.Grants) == 0:
-		return fmt.Errorf("cannot place job %s: it has got no queue instance of this host", b.ID)
+		return fmt.Errorf("cannot place job %s: it has no queue instance of this host", b.ID)
 	}
 	for _, g := range b.Grants {
 		if g.Slots < 1 {
-			return fmt.Errorf("cannot place job %s: it has got %d slots of queue %q, expected at least 1", b.ID, g.Slots, g.Queue)
+			return fmt.Errorf("cannot place job %s: it has %d slots of queue %q, expected at least 1", b.ID, g.Slots, g.Queue)
 		}
 	}
 	return nil
@@ -99,13 +99,13 @@ func (w *world) running(b *Booking, c *scheduler.Category, pe scheduler.PEID) (*
 		names = append(names, maps.Clone(g.Names))
 	}
 	if unknown := w.model.SetNames(r, names); len(unknown) > 0 {
-		return r, refused("it has been given things of resources that do not exist: %s", strings.Join(unknown, ", "))
+		return r, refused("it has been given elements of resources that do not exist: %s", strings.Join(unknown, ", "))
 	}
 	return r, nil
 }
 
-// asked returns the category of a job and its parallel environment according to the configuration.
-func (w *world) asked(b *Booking) (*scheduler.Category, scheduler.PEID, error) {
+// resolve returns the category of a job and its parallel environment according to the configuration.
+func (w *world) resolve(b *Booking) (*scheduler.Category, scheduler.PEID, error) {
 	c, err := w.model.Category(b.requests())
 	if err != nil {
 		return nil, scheduler.None, &RefusedError{Reasons: []string{err.Error()}}
@@ -117,8 +117,9 @@ func (w *world) asked(b *Booking) (*scheduler.Category, scheduler.PEID, error) {
 	return c, pe, nil
 }
 
-// environment returns the parallel environment of a job, None for a serial one.
-func (w *world) environment(b *Booking) (scheduler.PEID, bool) {
+// environment returns the parallel environment of a job, None for a serial one. ok is false if the
+// configuration does not have the environment.
+func (w *world) environment(b *Booking) (pe scheduler.PEID, ok bool) {
 	if b.PE == "" {
 		return scheduler.None, true
 	}
@@ -128,13 +129,13 @@ func (w *world) environment(b *Booking) (scheduler.PEID, bool) {
 	return scheduler.None, false
 }
 
-// kept returns the category and the environment with which a job is booked that already has its
-// place. Requested queues may have been removed since. If something else was removed, kept returns
-// an error that says so and books the remaining requests. c is nil if no category can be made of
-// them.
-func (w *world) kept(b *Booking) (c *scheduler.Category, pe scheduler.PEID, gone error) {
-	c, pe, gone = w.asked(b)
-	if gone == nil {
+// resolveRunning returns the category and the environment with which to book a running job, whose
+// objects may have been removed from the configuration since its start. It ignores requested queues
+// that were removed. If another object was removed, the category contains the remaining requests,
+// and missing is an error that names the object. c is nil if no category can be made.
+func (w *world) resolveRunning(b *Booking) (c *scheduler.Category, pe scheduler.PEID, missing error) {
+	c, pe, missing = w.resolve(b)
+	if missing == nil {
 		return c, pe, nil
 	}
 	r := b.requests()
@@ -148,12 +149,12 @@ func (w *world) kept(b *Booking) (c *scheduler.Category, pe scheduler.PEID, gone
 		return err != nil
 	})
 	if c, err := w.model.Category(r); err == nil {
-		return c, pe, gone
+		return c, pe, missing
 	}
 	r.PE = ""
 	c, err := w.model.Category(r)
 	if err != nil {
 		return nil, scheduler.None, fmt.Errorf("cannot book job %s: %w", b.ID, err)
 	}
-	return c, pe, gone
+	return c, pe, missing
 }

@@ -34,9 +34,6 @@ func (d *daemon) openAudit() (err error) {
 
 // name returns the name of the daemon: agent or standalone.
 func (d *daemon) name() string {
-	if d.Name == "" {
-		return "agent"
-	}
 	return d.Name
 }
 

@@ -87,7 +87,7 @@ func (c *Command) divide(s *settings, user *userdb.User, spool *jobdir.Spool, cl
 	}
 	printer.Fprintf(c.Stderr, "execd %s: the spool directory %s is now for two processes: its queue, records and logs are in %s and belong to %s; there is no way back\n",
 		c.Name, s.spool, front, user.Name)
-	if _, err := os.Lstat(filepath.Join(front, pushedDir)); err == nil && s.conf == "" {
+	if _, err := os.Lstat(filepath.Join(front, pushedDir)); err == nil && s.conf == "" && s.ownMaster {
 		printer.Fprintf(c.Stderr, "execd %s: the launcher does not know what qconf has changed: jobs with procedures, methods and shells of %s are refused until they are in a directory of root: see execd-standalone(8), --conf\n",
 			c.Name, filepath.Join(front, pushedDir))
 	}
@@ -107,8 +107,8 @@ func lockFor(dir *jobdir.Dir, path string) error {
 	}
 }
 
-// confirm has the launcher know the jobs that users have submitted to the daemon of one process. Later nothing of them
-// can be believed, because the front can write it.
+// confirm records for the launcher which jobs users have submitted to the daemon of one process. It is the last moment at
+// which the store can be trusted: afterwards the front can change it.
 func (c *Command) confirm(s *settings, spool *jobdir.Spool, cluster *qconf.Cluster) error {
 	if c.Confirm == nil {
 		return nil

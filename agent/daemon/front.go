@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/agent/gridengine"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/agent/paths"
@@ -65,6 +66,15 @@ func (c *Command) becomeLauncher(s *settings) error {
 	if user.UID == 0 || user.GID == 0 {
 		return options.Usagef("--front-user %s: expected a user and a group without root's rights", s.frontUser)
 	}
+	if s.host == "" { // the name that an sge_qmaster knows, which objects of root's configuration have
+		cell, err := gridengine.OpenCell(os.Getenv)
+		if err == nil {
+			s.host, err = cell.OwnName(context.Background())
+		}
+		if err != nil {
+			return fmt.Errorf("--master gridengine: %w", err)
+		}
+	}
 	path := filepath.Join(filepath.Dir(c.Executable), launcherName)
 	if err := (trust.Users{}).Program(path); err != nil {
 		return fmt.Errorf("cannot run the launcher as root: %w", err)
@@ -77,13 +87,18 @@ func (c *Command) becomeLauncher(s *settings) error {
 	if err := c.makePlaces(s, user, cluster); err != nil {
 		return err
 	}
-	cell, err := c.makeCellDir(s)
-	if err != nil {
-		return err
-	}
-	argv := []string{
-		launcherName, "--front-user", user.Name, "--spool", s.spool, "--execd", c.Executable, "--host", s.host,
-		"--requests", filepath.Join(s.spool, cellDir, cell, "common", "sge_request"),
+	argv := []string{launcherName, "--front-user", user.Name, "--spool", s.spool, "--execd", c.Executable, "--host", s.host}
+	if s.ownMaster {
+		cell, err := c.makeCellDir(s)
+		if err != nil {
+			return err
+		}
+		argv = append(argv, "--requests", filepath.Join(s.spool, cellDir, cell, "common", "sge_request"))
+	} else {
+		argv = append(argv, "--ordered", "--procedures", s.procedures)
+		if s.proceduresRequired {
+			argv = append(argv, "--procedures-required")
+		}
 	}
 	for _, name := range launcher.Attributes {
 		if value, ok := config.Value(name); ok {
@@ -95,7 +110,10 @@ func (c *Command) becomeLauncher(s *settings) error {
 	if err != nil {
 		return err
 	}
-	argv = append(append(argv, "--objects", strconv.Itoa(site)), s.gpuOptions(cluster)...)
+	argv = append(argv, "--objects", strconv.Itoa(site))
+	if !s.gridengine { // an sge_qmaster does not know the GPUs of a host
+		argv = append(argv, s.gpuOptions(cluster)...)
+	}
 	if s.only != "" {
 		argv = append(argv, "--apart")
 	}
@@ -108,19 +126,45 @@ func (c *Command) becomeLauncher(s *settings) error {
 // changes that the front makes with qconf.
 func (s *settings) rootConfiguration() (*qconf.Cluster, error) {
 	c := &configuration{host: s.host, root: true}
-	if err := c.buildIn(); err != nil {
-		return nil, err
+	if s.ownMaster {
+		if err := c.buildIn(); err != nil {
+			return nil, err
+		}
 	}
 	if s.conf == "" {
-		return c.builtin, nil
+		return c.whole(), nil
 	}
-	cluster, _, err := readDirectory(s.conf, c.base)
+	cluster, _, err := readDirectory(s.conf, c.basis())
 	return cluster, err
+}
+
+// accessOf returns the access lists of a cluster and of a host.
+func accessOf(c *qconf.Cluster, host string) (list []launcher.Access) {
+	sets := func(names []string) (lists []launcher.AccessList) {
+		for _, name := range names {
+			if set, err := c.UserSet(name); err == nil {
+				lists = append(lists, launcher.AccessList{Users: set.Users, Groups: set.UserGroups})
+			}
+		}
+		return lists
+	}
+	add := func(users, xusers []string) {
+		if len(users)+len(xusers) > 0 {
+			list = append(list, launcher.Access{Restricted: len(users) > 0, Admitted: sets(users), Excluded: sets(xusers)})
+		}
+	}
+	config := c.Config(host)
+	add(config.UserLists, config.XUserLists)
+	add(c.GlobalHost().UserLists, c.GlobalHost().XUserLists)
+	if h, err := c.Host(host); err == nil {
+		add(h.UserLists, h.XUserLists)
+	}
+	return list
 }
 
 // objects returns the objects of root's configuration for the launcher.
 func objects(c *qconf.Cluster, host string) *launcher.Objects {
-	o := &launcher.Objects{Things: map[string][]string{}}
+	o := &launcher.Objects{Elements: map[string][]string{}}
 	add := func(to *[]string, list ...string) {
 		for _, v := range list {
 			if v != "" && !slices.Contains(*to, v) {
@@ -128,6 +172,7 @@ func objects(c *qconf.Cluster, host string) *launcher.Objects {
 			}
 		}
 	}
+	o.Access = accessOf(c, host)
 	config := c.Config(host)
 	add(&o.Commands, config.Prolog, config.Epilog)
 	o.Default = launcher.Queue{Prolog: config.Prolog, Epilog: config.Epilog, Limits: job.Unlimited()}
@@ -162,7 +207,7 @@ func objects(c *qconf.Cluster, host string) *launcher.Objects {
 	for _, v := range c.Complexes().Canonical(h.ComplexValues) {
 		if x, ok := c.Complexes().Find(v.Name); ok && x.Type == qconf.ComplexRSMap {
 			if m, err := qconf.ParseResourceMap(v.Value); err == nil {
-				o.Things[v.Name] = m.IDs
+				o.Elements[v.Name] = m.IDs
 			}
 		}
 	}
@@ -274,19 +319,19 @@ func (d *daemon) connectLauncher() (err error) {
 			if d.ending.Load() {
 				syscall.Exit(ExitGood)
 			}
-			d.log.Error("the launcher has gone: this process ends, and jobs go on", "error", err)
+			d.log.Error("the launcher has stopped: this process exits, and jobs continue", "error", err)
 			// The process must end at once, see launcher.ClientOptions. All answered calls are on the disk.
 			syscall.Exit(ExitFailed)
 		},
 		Away: func(error) {
-			d.log.Warn("the launcher has gone: no job starts until it is back, and running jobs go on")
-			d.say(d.manager.Status("waits for the launcher; running jobs go on"))
+			d.log.Warn("the launcher has stopped: no job starts until it runs again, and running jobs continue")
+			d.say(d.manager.Status("waiting for the launcher; running jobs continue"))
 			if d.ready.Load() {
 				d.agent.LauncherChanged()
 			}
 		},
 		Back: func() {
-			d.log.Info("the launcher is back")
+			d.log.Info("the launcher runs again")
 			if d.ready.Load() {
 				d.agent.LauncherChanged()
 				d.say(d.manager.Ready(d.status())) // to a service manager that has started the launcher again
@@ -300,8 +345,8 @@ func (d *daemon) connectLauncher() (err error) {
 		o.Args = os.Args[1:]
 	}
 	if d.launcher < 0 {
-		d.say(d.manager.Status("waits for the launcher"))
-		d.log.Info("waits for the launcher", "socket", o.Path)
+		d.say(d.manager.Status("waiting for the launcher"))
+		d.log.Info("waiting for the launcher", "socket", o.Path)
 	}
 	if d.client, err = launcher.Connect(context.Background(), o); err != nil {
 		return err

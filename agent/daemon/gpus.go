@@ -14,6 +14,7 @@ import (
 	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -89,6 +90,15 @@ func (d *daemon) inventory() *gpu.Inventory {
 	return d.gpus.Inventory()
 }
 
+// gpuPlaces returns where the offered GPUs are, as a load value for the scheduler of the master. A real
+// sge_qmaster does not choose GPUs.
+func (d *daemon) gpuPlaces(t topology.Topology) string {
+	if d.gridengine {
+		return ""
+	}
+	return launch.GPUPlaces(t, d.inventory().Offered())
+}
+
 // measureGPUs measures GPUs of jobs.
 func (d *daemon) measureGPUs(ctx context.Context, ids []string) (map[string]gpu.Sample, error) {
 	return gpu.Measure(ctx, d.gpuRoot, d.inventory(), ids)
@@ -104,9 +114,9 @@ func (d *daemon) sayGPUs(before *gpu.Inventory) {
 		switch {
 		case known || g.Integrated:
 		case g.Broken:
-			log.Warn("A GPU is not offered", "gpu", g.String(), "reason", g.Problem)
+			log.Warn("a GPU is not offered", "gpu", g.String(), "reason", g.Problem)
 		default:
-			log.Info("A GPU is offered", "gpu", g.String(), "uuid", g.UUID, "problem", g.Problem)
+			log.Info("a GPU is offered", "gpu", g.String(), "uuid", g.UUID, "problem", g.Problem)
 		}
 	}
 	for _, p := range now.Problems {

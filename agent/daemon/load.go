@@ -83,6 +83,6 @@ func (d *daemon) processors() (builtin.Processors, error) {
 	}
 	return builtin.Processors{
 		Sockets: t.NumSockets(), Cores: t.NumCores(), Threads: t.NumThreads(),
-		Topology: t.Shape().String(), InUse: inUse,
+		Topology: t.Shape().String(), InUse: inUse, GPUs: d.gpuPlaces(t),
 	}, nil
 }

@@ -43,6 +43,7 @@ type settings struct {
 	audit                          string           // file, empty for none
 	ownMaster                      bool             // it is in this process
 	procedures                     string           // the name of the file; empty for none
+	proceduresRequired             bool             // --procedures names the file, which must exist
 	permitted                      *procedures.File // programs that may run as other users; nil for all programs
 	auditRequired                  bool
 	perUserText, reserveText       string
@@ -110,7 +111,7 @@ func parse(name string, args []string) (*settings, error) {
 		"conf": &s.conf, "spool": &s.spool, "host": &s.host, "accounting": &s.accounting, "audit": &s.audit, "socket": &s.socket,
 		"metrics": &s.metrics, "sensor-user": &s.sensorUser, "health-check": &s.healthCheck, "health-user": &s.healthUser,
 		"health-interval": &s.healthIntervalText, "hang-up": &s.hangUpText, "gpu-root": &s.gpuRoot, "manager": &s.managers, "log-level": &s.logLevels,
-		"log-json": &s.logJSON, "audit-required": &s.auditRequired,
+		"log-json": &s.logJSON, "audit-required": &s.auditRequired, "front-user": &s.frontUser, "one-process": &s.oneProcess, "only": &s.only,
 		"web": &s.web, "tls-cert": &s.tlsCert, "tls-key": &s.tlsKey, "tls-ca": &s.tlsCA,
 	}
 	// How other masters than the daemon itself get to it.
@@ -121,7 +122,6 @@ func parse(name string, args []string) (*settings, error) {
 	}
 	if s.ownMaster {
 		to["spool-per-user"], to["spool-reserve"], to["memory-per-user"] = &s.perUserText, &s.reserveText, &s.memoryText
-		to["front-user"], to["one-process"], to["only"] = &s.frontUser, &s.oneProcess, &s.only
 	} else {
 		maps.Copy(to, others)
 	}
@@ -169,6 +169,8 @@ func (s *settings) complete() error {
 	switch {
 	case s.gpuComplex != "" && !s.gridengine:
 		return options.Usagef("--gpu-complex is for --master gridengine, which is missing: other masters know the GPUs of a host")
+	case s.gpuComplex != "" && s.frontUser != "":
+		return options.Usagef("--gpu-complex is not possible with --front-user: the launcher cannot choose GPUs, run the agent as one process")
 	case s.gpuComplex != "" && !complexName().MatchString(s.gpuComplex):
 		return options.Usagef("--gpu-complex %q, expected the name of a complex attribute", s.gpuComplex)
 	}

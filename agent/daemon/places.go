@@ -52,6 +52,9 @@ func (s *settings) trustPlaces() error {
 // trustFiles refuses certificates, keys and a token that another user can change: that user could
 // decide who controls the agent. The agent checks the configuration each time it reads it.
 func (s *settings) trustFiles() error {
+	if s.frontUser != "" && !s.isFront() {
+		return nil // the front reads them, as its user
+	}
 	for option, path := range map[string]string{
 		"tls-cert": s.tlsCert, "tls-key": s.tlsKey, "tls-ca": s.tlsCA, "token-file": s.tokenFile,
 	} {

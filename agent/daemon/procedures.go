@@ -30,7 +30,7 @@ func (s *settings) readProcedures(root bool) error {
 	default:
 		return nil
 	}
-	s.permitted = procedures.NewFile(s.procedures, required)
+	s.permitted, s.proceduresRequired = procedures.NewFile(s.procedures, required), required
 	_, err := s.permitted.Read()
 	return err
 }

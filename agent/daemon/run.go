@@ -83,7 +83,7 @@ type Host struct {
 	// those with the given keys.
 	Submissions string
 	Keep        func(keys []string) error
-	// Verify has the launcher verify a submission of a user with jsv_url: see launcher.Client.Verify.
+	// Verify makes the launcher verify a submission of a user with jsv_url: see launcher.Client.Verify.
 	Verify func(ctx context.Context, uid uint32, key string, number uint32, v *submission.Verification) (changes []submit.Correction, digest string, err error)
 	// Users says that the daemon serves all users of the host, even if it does not run as root.
 	Users bool
@@ -104,10 +104,10 @@ type Host struct {
 	// Cluster returns the configuration that the agent uses. It may be called while the master
 	// runs.
 	Cluster func() *qconf.Cluster
-	// Read reads the configuration that there is on disk.
+	// Read reads the configuration files.
 	Read func() (*qconf.Cluster, error)
-	// Change changes files of the configuration, by their paths below its directory, or with
-	// nil removes them, and has them used: all or nothing.
+	// Change replaces files of the configuration, by their paths below its directory, and applies the
+	// result. A nil text removes a file. If the result is invalid, nothing changes.
 	Change func(files map[string][]byte) error
 	// Confine makes a control group for a process of a user that does not belong to a job: see
 	// agent.Agent.Confine.
@@ -117,14 +117,13 @@ type Host struct {
 	File func(name string) ([]byte, error)
 }
 
-// Run carries the command out and returns the exit status. The error, if there is
-// one, has not been shown yet.
+// Run carries out the command and returns the exit status. The caller prints the error.
 func (c *Command) Run() (int, error) {
-	name := cmp.Or(c.Name, "agent")
-	s, err := parse(name, c.Args)
+	c.Name = cmp.Or(c.Name, "agent")
+	s, err := parse(c.Name, c.Args)
 	switch {
 	case errors.Is(err, options.ErrHelp):
-		_, err := io.WriteString(c.Stdout, usageOf(name))
+		_, err := io.WriteString(c.Stdout, usageOf(c.Name))
 		return ExitGood, err
 	case err != nil:
 		if _, ok := errors.AsType[*options.UsageError](err); ok {
@@ -202,7 +201,7 @@ type daemon struct {
 	pages         Pages  // nil for none
 	browsers      net.Listener
 	said          sync.Map // the problems that sayDoubtful has logged
-	// beside are the goroutines that begin has started. They end with its context.
+	// beside counts the goroutines that begin has started. They end with its context.
 	beside  sync.WaitGroup
 	asking  sync.Mutex    // guards answers
 	answers chan struct{} // nil, or closed when the agent has answered alive
@@ -220,7 +219,7 @@ func (d *daemon) open() (err error) {
 		}
 	}()
 	if d.manager, err = servicemanager.New(clock.System()); err != nil {
-		d.log.Warn("the service manager is not told about this daemon", "error", err)
+		d.log.Warn("cannot notify the service manager", "error", err)
 	}
 	if d.isFront() {
 		err = d.connectLauncher()
@@ -300,7 +299,7 @@ func (d *daemon) open() (err error) {
 // useLog directs the log to the destination that the configuration names.
 func (d *daemon) useLog(cluster *qconf.Cluster) {
 	if err := d.sink.use(cluster.Config(d.host).ExecdParams.UseSyslog); err != nil {
-		d.log.Error("the log does not go where the configuration says", "error", err)
+		d.log.Error("cannot use the log that the configuration names", "error", err)
 	}
 }
 
@@ -362,7 +361,7 @@ func (d *daemon) alone() error {
 		case err != nil:
 			return err
 		case there:
-			return fmt.Errorf("the spool directory %s is that of a daemon with --front-user, and there is no way back to one process: start that daemon, or execd-front.service; for one process name another directory with --spool", d.settings.spool)
+			return fmt.Errorf("the spool directory %s belongs to a daemon with --front-user, and a single process cannot use it: start that daemon, or execd-front.service; for a single process name another directory with --spool", d.settings.spool)
 		}
 	}
 	lock := func() error {
@@ -389,7 +388,7 @@ func (d *daemon) serving() serve.Options {
 		Socket: d.socket, Managers: d.managers, Version: d.Version,
 		Install: func(ctx context.Context, files map[string]string) error {
 			if d.gridengine {
-				return errors.New("the configuration of this agent is that of its sge_qmaster: change it with qconf -mconf")
+				return errors.New("this agent gets its configuration from sge_qmaster: change it with qconf -mconf")
 			}
 			return d.configuration.install(files, d.useForCall(ctx))
 		},
@@ -494,7 +493,7 @@ func (d *daemon) run(ctx context.Context) error {
 	err := d.agent.Run(ctx, links...)
 	d.say(d.manager.Stopping("jobs go on"))
 	d.observer.close()
-	d.log.Info("the daemon ends; jobs continue")
+	d.log.Info("the daemon is stopping; jobs continue")
 	return err
 }
 

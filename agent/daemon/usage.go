@@ -19,7 +19,8 @@ Files and names
   --audit FILE         audit log: who changed what (default: audit in the spool
                        directory, without root no file; none: no file)
   --procedures FILE    programs that the master may run as users other than the owner
-                       of a job (default: /etc/execd/procedures; without it, all)
+                       of a job (default: /etc/execd/procedures; without it, all,
+                       with --front-user none)
   --audit-required     refuse changes while the audit log cannot be written
 
 Access
@@ -46,6 +47,13 @@ Access
                        execd-web(1) (default: none). --tls-ca may be missing
 
 Operation
+  --front-user USER    run the agent as this user, and only what starts jobs as root:
+                       see execd(8) for what is not possible then (default: none, one
+                       process)
+  --only PROCESS       with --front-user: start only the launcher or the front, for
+                       a service manager that starts both
+  --one-process        do not divide the agent, whatever the default of a later
+                       version is
   --metrics ADDRESS    Prometheus metrics and /healthz (default: none)
   --sensor-user USER   user of load sensors (default: nobody, without root the
                        user of the agent, in a cell of Grid Engine its admin_user)

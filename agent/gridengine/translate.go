@@ -52,7 +52,7 @@ func idOf(j *message.Delivery) job.ID {
 // startOf returns a job that qmaster has delivered, as package agent takes it.
 func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, error) {
 	if len(j.Tasks) != 1 || len(j.Tasks[0].Granted) == 0 {
-		return nil, fmt.Errorf("job %d has %d tasks, expected one, with a queue", j.Job, len(j.Tasks))
+		return nil, fmt.Errorf("job %d has %d tasks, expected one with a queue", j.Job, len(j.Tasks))
 	}
 	task := &j.Tasks[0]
 	request, err := requestOf(j, s)
@@ -84,7 +84,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 		order.Hosts = append(order.Hosts, jobdir.PEHost{Host: host, Slots: int(g.Slots), Queue: queue + "@" + host})
 	}
 	if here == nil || here.Settings == nil {
-		return nil, fmt.Errorf("job %d: none of its queues is of this host, which is %s", j.Job, s.host)
+		return nil, fmt.Errorf("job %d: none of its queue instances is on this host, %s", j.Job, s.host)
 	}
 	if order.Queue, err = queueOf(here.Settings, s.host); err != nil {
 		return nil, &agent.Error{Code: agent.Unavailable, Err: fmt.Errorf("queue %s: %w", here.Queue, err)}
@@ -102,13 +102,13 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 			return nil, &agent.Error{Code: agent.Unavailable, Err: fmt.Errorf("checkpointing environment %s: %w", j.Ckpt.Name, err)}
 		}
 	}
-	if order.Things, order.Amounts, err = grantedOf(task, s); err != nil {
+	if order.Elements, order.Amounts, err = grantedOf(task, s); err != nil {
 		return nil, fmt.Errorf("job %d: %w", j.Job, err)
 	}
 	if j.SchedulerBinds {
 		order.GrantedBinding = grantedBindingOf(j, task, s)
 	}
-	if order.Things[s.gpuComplex] == nil {
+	if order.Elements[s.gpuComplex] == nil {
 		if order.GPUCount, err = gpusOf(j.Hard, s.gpuComplex, order.Slots, slave); err != nil {
 			return nil, fmt.Errorf("job %d: %w", j.Job, err)
 		}
@@ -477,7 +477,7 @@ const mostGranted = 1 << 16
 
 // grantedOf returns the granted resources of the job on this host: ids of resource maps, and
 // amounts of other resources. The original takes the last of several hosts.
-func grantedOf(task *message.Task, s *surroundings) (things map[string][]string, amounts map[string]float64, err error) {
+func grantedOf(task *message.Task, s *surroundings) (elements map[string][]string, amounts map[string]float64, err error) {
 	for _, r := range task.Resources {
 		if r.Host != "" && !s.same(r.Host, s.host) {
 			continue
@@ -487,14 +487,14 @@ func grantedOf(task *message.Task, s *surroundings) (things map[string][]string,
 		}
 		switch r.Type {
 		case message.GrantedMap:
-			if things == nil {
-				things = map[string][]string{}
+			if elements == nil {
+				elements = map[string][]string{}
 			}
 			for _, id := range r.Map {
 				if strings.ContainsAny(id.ID, " \t\n\x00") || id.Amount > mostGranted {
 					return nil, nil, fmt.Errorf("%q, %d times, is not an id of the resource map %s", id.ID, id.Amount, r.Name)
 				}
-				things[r.Name] = append(things[r.Name], slices.Repeat([]string{id.ID}, int(id.Amount))...)
+				elements[r.Name] = append(elements[r.Name], slices.Repeat([]string{id.ID}, int(id.Amount))...)
 			}
 		case message.GrantedAmount:
 			if amounts == nil {
@@ -503,7 +503,7 @@ func grantedOf(task *message.Task, s *surroundings) (things map[string][]string,
 			amounts[r.Name] = r.Amount
 		}
 	}
-	return things, amounts, nil
+	return elements, amounts, nil
 }
 
 func peOf(p *message.PE) (*qconf.ParallelEnvironment, error) {

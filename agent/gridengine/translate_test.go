@@ -137,8 +137,8 @@ func TestAllOptions(t *testing.T) {
 // TestGranted reads the resources that schedulers of 9.0 and 9.1 have granted in the captures.
 func TestGranted(t *testing.T) {
 	type granted struct {
-		Things  map[string][]string
-		Amounts map[string]float64
+		Elements map[string][]string
+		Amounts  map[string]float64
 	}
 	var bindings []launch.GrantedBinding
 	var got []granted
@@ -156,16 +156,16 @@ func TestGranted(t *testing.T) {
 		} else if b != nil && len(b.Trees) > 0 {
 			bindings = append(bindings, *b)
 		}
-		if g := (granted{start.Order.Things, start.Order.Amounts}); g.Things != nil || g.Amounts != nil {
+		if g := (granted{start.Order.Elements, start.Order.Amounts}); g.Elements != nil || g.Amounts != nil {
 			got = append(got, g)
 		}
 	})
 	gpus := map[string][]string{"gpu": {"gpu0", "gpu1"}}
 	want := []granted{
-		{Things: gpus}, // 9.0.13
-		{Things: gpus}, // 9.1.4
+		{Elements: gpus}, // 9.0.13
+		{Elements: gpus}, // 9.1.4
 		// For the master task, and for the slave task on its host.
-		{Things: map[string][]string{"gpu": {"gpu0", "gpu0", "gpu1"}}, Amounts: map[string]float64{"lic": 1}},
+		{Elements: map[string][]string{"gpu": {"gpu0", "gpu0", "gpu1"}}, Amounts: map[string]float64{"lic": 1}},
 		{Amounts: map[string]float64{"lic": 2}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -276,7 +276,7 @@ func TestTranslations(t *testing.T) {
 			},
 			func(s *agent.Start) (any, any) { return s.Request.Binding.String(), "explicit:0,1" },
 		},
-		"a procedure is taken as the cell has it": {
+		"a procedure is taken unchanged from the cell": {
 			func(j *message.Delivery) {
 				j.Tasks[0].Granted[0].Settings.Prolog, j.Tasks[0].Granted[0].Settings.Epilog = "echo $other", "none"
 			},
@@ -320,8 +320,8 @@ func TestRefusedJobs(t *testing.T) {
 		want   string
 	}{
 		"no task":                        {func(j *message.Delivery) { j.Tasks = nil }, "0 tasks, expected one"},
-		"a queue of another host":        {func(j *message.Delivery) { j.Tasks[0].Granted[0].Host = "x" }, "none of its queues is of this host, which is h"},
-		"a queue without settings":       {func(j *message.Delivery) { j.Tasks[0].Granted[0].Settings = nil }, "none of its queues"},
+		"a queue of another host":        {func(j *message.Delivery) { j.Tasks[0].Granted[0].Host = "x" }, "none of its queue instances is on this host, h"},
+		"a queue without settings":       {func(j *message.Delivery) { j.Tasks[0].Granted[0].Settings = nil }, "none of its queue instances"},
 		"a prolog of two lines":          {func(j *message.Delivery) { j.Tasks[0].Granted[0].Settings.Prolog = "/a\nshell /evil" }, "expected one line"},
 		"a value that goes on":           {func(j *message.Delivery) { j.Tasks[0].Granted[0].Settings.Tmpdir = "/a\\" }, "expected one line"},
 		"a limit that is none":           {func(j *message.Delivery) { j.Tasks[0].Granted[0].Settings.HardRT = "soon" }, "soon"},
@@ -506,8 +506,8 @@ func TestCell(t *testing.T) {
 	}
 }
 
-// TestLimitsOfTheQueue: qmaster lowers those of a queue to what a job requests. Only where it
-// requests nothing they are the queue's own.
+// TestLimitsOfTheQueue checks that a queue's own limits reach the job only where the job requests
+// nothing: qmaster lowers the queue's limits to the job's requests.
 func TestLimitsOfTheQueue(t *testing.T) {
 	q := &qconf.QueueInstance{Limits: job.Unlimited()}
 	q.Limits[job.Fsize] = job.Limit{Soft: 1, Hard: 1}
@@ -542,7 +542,7 @@ func TestGPUsOfAJob(t *testing.T) {
 		"another resource":                   {request("ngpus", "2", 2, 1), "gpu", 1, false, 0, false},
 		"an agent that does not choose GPUs": {request("gpu", "2", 2, 1), "", 1, false, 0, false},
 		"none":                               {request("gpu", "0", 0, 1), "gpu", 1, false, 0, false},
-		"for each host, as 9.x has it":       {request("gpu", "1", 1, 3), "gpu", 3, false, 0, true},
+		"for each host, as in 9.x":           {request("gpu", "1", 1, 3), "gpu", 3, false, 0, true},
 		"half a GPU":                         {request("gpu", "0.5", 0.5, 1), "gpu", 1, false, 0, true},
 		"less than none":                     {request("gpu", "-1", -1, 1), "gpu", 1, false, 0, true},
 		"infinitely many":                    {request("gpu", "INFINITY", math.Inf(1), 1), "gpu", 1, false, 0, true},

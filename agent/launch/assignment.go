@@ -33,8 +33,8 @@ type Assignment struct {
 	Slots           int                        // granted on this host; 1 for a serial job
 	// TotalSlots is the number of slots on all hosts; 0 means Slots.
 	TotalSlots int
-	// Hosts are all queue instances that were granted, the master task's first:
-	// the lines of pe_hostfile (sge_pe(5)). nil is for the one of this order.
+	// Hosts are all granted queue instances, that of the master task first: the lines of
+	// pe_hostfile (sge_pe(5)). nil means only the queue instance of this assignment.
 	Hosts []jobdir.PEHost
 	Ckpt  *qconf.Checkpoint // nil without -ckpt
 	// Complexes say which limits are requested for the whole job; nil for none.
@@ -66,7 +66,7 @@ type Assignment struct {
 	AdminUser string
 
 	SGERoot, SGECell string
-	BinaryPath       string // directory of our executables
+	BinaryPath       string // directory of execd's executables
 	Arch             string // as Grid Engine names it: lx-amd64
 
 	// Groups makes the control group of the job; nil for none.
@@ -74,8 +74,8 @@ type Assignment struct {
 	// Devices are the device files that the job may open although cgroups_params (devices) denies
 	// them to jobs.
 	Devices []string
-	// Things are the things of resource maps that the job has got on this host, by complex.
-	Things map[string][]string
+	// Elements are the elements of resource maps that were granted to the job on this host, by complex.
+	Elements map[string][]string
 	// Amounts are the granted amounts of other consumables for the whole job, if the master sends
 	// them.
 	Amounts map[string]float64
@@ -85,7 +85,7 @@ type Assignment struct {
 	GPUs *gpu.Inventory
 	// GPUCount is how many of them the job gets if its master counts GPUs with the consumable
 	// GPUComplex, but does not say which: Prepare chooses. 0 for a job without GPUs, and for one whose
-	// Things name them.
+	// Elements names them.
 	GPUCount   int
 	GPUComplex string
 
@@ -121,8 +121,8 @@ type Assignment struct {
 type Interactive struct {
 	Rows, Cols uint16 // size of the terminal; 0 if unknown
 	Term       string // TERM; empty for DefaultTerm
-	Pipes      bool   // a pipe for each standard stream, in place of a pseudo terminal
-	Login      bool   // a login shell in place of a command
+	Pipes      bool   // a pipe for each standard stream, instead of a pseudo terminal
+	Login      bool   // a login shell instead of a command
 	// Awaited says that a client waits to attach as soon as the job runs. If it does not attach,
 	// the agent terminates the job as if the client had disappeared.
 	Awaited bool
@@ -131,7 +131,7 @@ type Interactive struct {
 // GrantedBinding holds the processors of this host that a master has chosen.
 type GrantedBinding struct {
 	Instance binding.Instance
-	// Trees are as topology.Topology.Marked takes them; none for no binding.
+	// Trees have the form of topology.Topology.Marked; none for no binding.
 	Trees []string
 }
 
@@ -219,7 +219,7 @@ func grantPE(c *qconf.Cluster, want *submit.ParallelRequest, q qconf.QueueInstan
 		return nil, 0, fmt.Errorf("-pe %s: queue %s does not offer such a parallel environment; its pe_list is %s",
 			want, q.Queue, listOrNone(q.PEList))
 	}
-	return nil, 0, fmt.Errorf("-pe %s: on this host there are only %d slots", want, most)
+	return nil, 0, fmt.Errorf("-pe %s: this host has only %d slots", want, most)
 }
 
 func listOrNone(list []string) string {
@@ -347,13 +347,13 @@ func (o *Assignment) CheckOwner() error {
 	u := o.Owner
 	switch {
 	case u.UID == 0:
-		return errors.New("jobs of root are not run: submit it as the user whose job it is (execd run: --as USER)")
+		return errors.New("root cannot own a job: submit it as another user (execd run: --as USER)")
 	case !o.Privileged:
 		return nil
 	case int64(u.UID) < int64(o.Config.MinUID):
-		return fmt.Errorf("user %s has user id %d, below min_uid %d: jobs of system accounts are not run", u.Name, u.UID, o.Config.MinUID)
+		return fmt.Errorf("user %s has user ID %d, below min_uid %d: system accounts cannot own jobs", u.Name, u.UID, o.Config.MinUID)
 	case int64(u.GID) < int64(o.Config.MinGID):
-		return fmt.Errorf("user %s has group id %d, below min_gid %d: jobs of system accounts are not run", u.Name, u.GID, o.Config.MinGID)
+		return fmt.Errorf("user %s has group ID %d, below min_gid %d: system accounts cannot own jobs", u.Name, u.GID, o.Config.MinGID)
 	}
 	return nil
 }

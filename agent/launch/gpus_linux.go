@@ -24,7 +24,7 @@ type gpuChoice struct {
 	inventory *gpu.Inventory
 }
 
-// GPUError is why a host cannot give a job the GPUs that its master has granted.
+// GPUError says why a host cannot give a job the GPUs that its master has granted.
 type GPUError struct {
 	Complex         string
 	Want            int
@@ -37,36 +37,53 @@ func (e *GPUError) Error() string {
 }
 
 // chooseGPUs chooses GPUs for a job whose master has granted it a number of them, among those that no
-// other job of the spool area has. Those on the memory nodes near the job's cores come first. The
-// caller holds Spool.LockJobs for as long as the job has no directory.
-func (p *Plan) chooseGPUs(spool *jobdir.Spool, near topology.CPUSet) error {
+// other job of the spool area has: see topology.ChooseDevices. The caller holds Spool.LockJobs for as long
+// as the job has no directory.
+func (p *Plan) chooseGPUs(spool *jobdir.Spool, cpus topology.CPUSet) error {
 	if p.choice == nil {
 		return nil
 	}
 	used, err := gpusInUse(spool, p.Description.Host)
 	if err != nil {
-		return fmt.Errorf("cannot find out which GPUs are in use: %w", err)
+		return fmt.Errorf("cannot determine which GPUs are in use: %w", err)
 	}
 	offered := p.choice.inventory.Offered()
 	free := slices.DeleteFunc(slices.Clone(offered), func(g gpu.GPU) bool { return used[g.ID] })
 	if len(free) < p.choice.count {
 		return &GPUError{p.choice.complex, p.choice.count, len(offered), len(offered) - len(free)}
 	}
-	far := func(g gpu.GPU) int {
-		if g.NUMA >= 0 && near.Contains(g.NUMA) {
-			return 0
-		}
-		return 1
+	t, err := readTopology()
+	if err != nil {
+		t = topology.Topology{} // then only their PCIe roots count
 	}
-	slices.SortStableFunc(free, func(a, b gpu.GPU) int { return far(a) - far(b) })
 	var ids []string
-	for _, g := range free[:p.choice.count] {
-		ids = append(ids, g.ID)
+	for _, i := range topology.ChooseDevices(devices(t, free), nil, t.With(cpus), p.choice.count) {
+		ids = append(ids, free[i].ID)
 	}
 	slices.Sort(ids)
 	p.SetGPUs(p.choice.inventory, ids)
-	sayTrusted(p.Description, ThingPrefix+p.choice.complex+"="+strings.Join(ids, " "))
+	sayTrusted(p.Description, ElementPrefix+p.choice.complex+"="+strings.Join(ids, " "))
 	return nil
+}
+
+// devices returns where GPUs are on this host.
+func devices(t topology.Topology, gpus []gpu.GPU) []topology.Device {
+	var list []topology.Device
+	for _, g := range gpus {
+		d := topology.Device{ID: g.ID, Root: g.Root}
+		for _, p := range t.Pairs() {
+			if core, _ := t.Core(p); g.NUMA >= 0 && core.Node == g.NUMA {
+				d.Near = append(d.Near, p)
+			}
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// GPUPlaces returns where GPUs are on this host, as the load value m_topology_gpu; empty for none.
+func GPUPlaces(t topology.Topology, gpus []gpu.GPU) string {
+	return topology.FormatDevices(t.Shape(), devices(t, gpus))
 }
 
 // GPUsInUse returns the numbers of the GPUs that unfinished jobs of another daemon on this host have.

@@ -99,12 +99,12 @@ type Job struct {
 	groups    *Groups
 	spool     *jobdir.Spool
 	tmpdir    jobdir.Tmpdir
-	private   jobdir.Tmpdir // behind the job's own /tmp; empty without
+	private   jobdir.Tmpdir // the directory of the job's private /tmp; empty without
 	scratch   jobdir.Tmpdir // of the file system that limits the TMPDIR; empty without
 	own       own           // data for Remove
 	terminal  bool
 	removed   bool
-	strays    []int  // children that we had before the shepherd
+	strays    []int  // children of this process before the shepherd
 	remote    Remote // owns the supervisor; nil if this process does
 	record    []byte // with remote: see Record
 	found     Stage  // with remote: see Stage
@@ -116,9 +116,8 @@ type Job struct {
 	waiting  chan struct{}      // full while a call of Wait runs
 }
 
-// StoreScript writes the script of a job, which all its tasks share, to the
-// spool area; that it is there already is fine. RemoveScript is for when the last
-// of them has ended.
+// StoreScript writes the script of a job, which all its tasks share, to the spool area. It is not an
+// error if the script exists already. Call RemoveScript when the last task has ended.
 func StoreScript(spool *jobdir.Spool, o *Assignment, number int) error {
 	if o.Request.Binary {
 		return nil
@@ -278,7 +277,7 @@ func (j *Job) complete(p *Plan) error {
 		d.Trusted = append(d.Trusted, "SGE_BINDING")
 	}
 	sayTrusted(d, b.variables...)
-	if err := p.chooseGPUs(j.spool, b.affinity.Mems); err != nil {
+	if err := p.chooseGPUs(j.spool, b.affinity.CPUs); err != nil {
 		return err
 	}
 	j.giveGPUs(p)
@@ -331,8 +330,8 @@ func (o *Assignment) peHosts() []jobdir.PEHost {
 	return hosts
 }
 
-// BootID tells the time between two starts of this host from all others; empty
-// where the kernel does not say.
+// BootID identifies the time since the last start of this host. It is empty if the kernel does not
+// provide it.
 func BootID() string { return bootID() }
 
 var bootID = sync.OnceValue(func() string {

@@ -73,7 +73,7 @@ func (o *Assignment) Plan(id job.ID, spool jobdir.Area, slave bool) (*Plan, erro
 	if o.Privileged {
 		p.GroupIDs = o.Config.GIDRange
 	}
-	o.planThings(p)
+	o.planElements(p)
 	if err := o.planScratch(p); err != nil {
 		return nil, &OrderError{err}
 	}

@@ -19,6 +19,8 @@ type Remote interface {
 	Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, error)
 	Remove(id job.ID, keep bool) error
 	Note(id job.ID, n *Note) error
+	// PrepareTask is the function PrepareTask; id.PETask is the name of the task.
+	PrepareTask(id job.ID, command []string, dir string, env []string, record []byte) (*Job, error)
 	// Terminal is ConnectTerminal.
 	Terminal(ctx context.Context, id job.ID) (fd int, err error)
 }

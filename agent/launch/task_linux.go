@@ -35,6 +35,9 @@ func PrepareSlave(spool *jobdir.Spool, o *Assignment, id job.ID) (*Job, error) {
 // procedures. It shares the job's TMPDIR, which stays when the task is removed. It appends to the
 // output of the job, or if the job's output path is a directory, to a file petask.oJOB.
 func PrepareTask(parent *Job, id job.ID, command []string, dir string, env []string, record []byte) (*Job, error) {
+	if parent.remote != nil {
+		return parent.remote.PrepareTask(id, command, dir, env, record)
+	}
 	d, err := parent.describeTask(id, command, dir, env)
 	if err != nil {
 		return nil, &TaskError{parent.Description.ID, err}
@@ -96,7 +99,7 @@ func (j *Job) describeTask(id job.ID, command []string, dir string, env []string
 	case of.PE == nil:
 		return nil, errors.New("it is not a parallel job")
 	case id.Job != of.ID.Job || id.Task != of.ID.Task || id.PETask == "":
-		return nil, fmt.Errorf("%s is not a task of it", id)
+		return nil, fmt.Errorf("%s is not a task of this job", id)
 	case len(command) == 0 || command[0] == "":
 		return nil, errors.New("there is no command")
 	case dir != "" && !strings.HasPrefix(dir, "/"):
@@ -120,7 +123,7 @@ func (j *Job) describeTask(id job.ID, command []string, dir string, env []string
 	}
 	d.Streams[0].Path = ""
 	var err error
-	d.Environment, err = taskEnvironment(j.environment(), env, j.spool.JobPath(id), thingsIn(of.Trusted))
+	d.Environment, err = taskEnvironment(j.environment(), env, j.spool.JobPath(id), elementsIn(of.Trusted))
 	if err == nil {
 		err = jobdir.Check(&d)
 	}
@@ -145,11 +148,11 @@ var granted = []string{
 }
 
 // taskEnvironment returns the environment of the job with the variables sent for the task, and
-// without PE_HOSTFILE, which is for the master task. things are the variables with the job's
+// without PE_HOSTFILE, which is for the master task. elements are the variables with the job's
 // resources on this host: the ones that were sent belong to another host.
-func taskEnvironment(ofJob, sent []string, directory string, things []string) ([]string, error) {
+func taskEnvironment(ofJob, sent []string, directory string, elements []string) ([]string, error) {
 	fixed := map[string]string{"JOB_NAME": taskName, "SGE_JOB_SPOOL_DIR": directory}
-	for _, name := range slices.Concat(granted, things) {
+	for _, name := range slices.Concat(granted, elements) {
 		fixed[name] = ""
 	}
 	var list []string

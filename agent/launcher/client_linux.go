@@ -77,7 +77,7 @@ func (c *Client) call(ctx context.Context, k kind, body any, script int, result 
 		} else if err = c.reopen(ctx, l, k, body); errors.Is(err, errGone) {
 			continue
 		} else if err != nil {
-			return -1, fmt.Errorf("cannot give the launcher the order %s: %w", k, err)
+			return -1, fmt.Errorf("cannot send the launcher the order %s: %w", k, err)
 		}
 		dir, err := c.once(ctx, l, k, body, script, result)
 		if errors.Is(err, errGone) {
@@ -85,6 +85,9 @@ func (c *Client) call(ctx context.Context, k kind, body any, script int, result 
 			continue
 		}
 		if id, ok := jobOf(body); ok && err == nil {
+			if t, ok := body.(*taskBody); ok {
+				id = t.ID
+			}
 			c.note(l, k, id)
 		}
 		return dir, err
@@ -119,7 +122,7 @@ func (c *Client) once(ctx context.Context, l *line, k kind, body any, script int
 		if errors.Is(err, errGone) {
 			return -1, err
 		}
-		return -1, fmt.Errorf("cannot give the launcher the order %s: %w", k, err)
+		return -1, fmt.Errorf("cannot send the launcher the order %s: %w", k, err)
 	}
 	select {
 	case r := <-to:
@@ -208,25 +211,49 @@ func (c *Client) Scripts() ([]int, error) {
 
 // Prepare orders the launcher to prepare a job, with its script.
 func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.Job, error) {
+	if !c.settings.Ordered && slave {
+		return nil, &launch.OrderError{Err: errSimulated}
+	}
 	p, err := o.Plan(id, c.area, slave)
 	if err != nil {
 		return nil, err
 	}
 	script := -1
-	if !o.Request.Binary {
+	if !o.Request.Binary && !slave {
 		if script, err = memory("script", o.Request.Script); err != nil {
 			return nil, err
 		}
 		defer unix.Close(script)
 	}
 	p.GroupIDs, p.Users = nil, nil
+	p.Description.AdminUser = ""                           // the files of jobs belong to root
 	p.Deny, p.FilteredEnv, p.UnfilteredEnv = nil, nil, nil // the launcher knows the GPUs
-	of := submission.Of
-	if o.Interactive != nil {
-		of = submission.OfInteractive
+	body := &prepareBody{Plan: p, Texts: textsOf(p.Description), Script: script >= 0}
+	if !c.settings.Ordered {
+		of := submission.Of
+		if o.Interactive != nil {
+			of = submission.OfInteractive
+		}
+		body.Submitted = &submitted{Key: o.Submission, Submission: of(o.Request, o.SubmitDir, o.SubmitEnv)}
 	}
-	s := &submitted{Key: o.Submission, Submission: of(o.Request, o.SubmitDir, o.SubmitEnv)}
-	return c.job(kindPrepare, &prepareBody{Plan: p, Script: script >= 0, Submitted: s}, id, script)
+	return c.job(kindPrepare, body, id, script)
+}
+
+// PrepareTask orders the launcher to prepare a task of a parallel job.
+func (c *Client) PrepareTask(id job.ID, command []string, dir string, env []string, record []byte) (*launch.Job, error) {
+	body := &taskBody{ID: id, Dir: submission.Text(dir), Record: record}
+	for _, w := range command {
+		body.Command = append(body.Command, submission.Text(w))
+	}
+	for _, v := range env {
+		body.Env = append(body.Env, submission.Text(v))
+	}
+	j, err := c.job(kindPrepareTask, body, id, -1)
+	if e, ok := errors.AsType[*Error](err); ok && (e.Code == codeTask || e.Code == codeRefused) {
+		id.PETask = ""
+		return nil, &launch.TaskError{Job: id, Err: e}
+	}
+	return j, err
 }
 
 // job sends an order to which the launcher answers with a job.
@@ -239,6 +266,10 @@ func (c *Client) job(k kind, body any, id job.ID, script int) (*launch.Job, erro
 	if fd < 0 || a.Description == nil {
 		return nil, fmt.Errorf("the launcher has not answered the order %s with a job", k)
 	}
+	if err := a.Texts.restore(a.Description); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
 	dir, err := jobdir.AdoptDir(fd, c.area.JobPath(id))
 	if err != nil {
 		return nil, err
@@ -248,9 +279,6 @@ func (c *Client) job(k kind, body any, id job.ID, script int) (*launch.Job, erro
 
 // Open finds a job.
 func (c *Client) Open(_ *launch.Groups, _ func(string) (*userdb.User, error), id job.ID) (*launch.Job, launch.Stage, error) {
-	if id.PETask != "" {
-		return nil, 0, fmt.Errorf("task %s of a parallel job: %w", id, launch.ErrForeground)
-	}
 	j, err := c.job(kindOpen, &ofJob{id}, id, -1)
 	if err != nil {
 		return nil, 0, err
@@ -336,7 +364,7 @@ func (c *Client) Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, er
 	var a collectAnswer
 	err := c.ask(kindCollect, &collectBody{id, uint32(status)}, &a)
 	if err == nil && a.Outcome == nil {
-		err = errors.New("the launcher has not said what became of the job")
+		err = errors.New("the launcher has not reported the outcome of the job")
 	}
 	return a.Outcome, err
 }

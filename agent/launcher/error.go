@@ -21,6 +21,7 @@ const (
 	codeFailed  = "failed"
 	codeRefused = "refused" // the order may not be given
 	codeOrder   = "order"   // it describes no job that can run: a *launch.OrderError
+	codeTask    = "task"    // it describes no task that can run: a *launch.TaskError
 )
 
 // known are the errors by which callers decide.
@@ -58,6 +59,10 @@ func errorOf(err error) *Error {
 	}
 	if _, ok := errors.AsType[*launch.OrderError](err); ok {
 		e.Code = codeOrder
+		return e
+	}
+	if t, ok := errors.AsType[*launch.TaskError](err); ok {
+		e.Code, e.Text = codeTask, t.Err.Error()
 		return e
 	}
 	for code, one := range known {

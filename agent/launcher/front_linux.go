@@ -30,7 +30,7 @@ type Front struct {
 	Path string   // of execd
 	Args []string // its command and options
 	Env  []string // Variable is added
-	// Apart says that the service manager starts the fronts, which come to the door.
+	// Apart says that the service manager starts the fronts, which connect to the FrontSocket.
 	Apart bool
 }
 
@@ -48,25 +48,25 @@ const statusFailed = 1
 
 // Run serves fronts, one after another, until one ends that must not be restarted, or a signal comes; it returns the exit
 // status. It starts each front, unless f.Apart, and passes signals on to it. A front that an earlier launcher has started
-// comes back by the door; Run starts no other one while that one lives. say receives messages about fronts.
-func (s *Server) Run(f *Front, door *Door, signals <-chan os.Signal, say func(string)) (status int, err error) {
+// connects to the socket; Run starts no other front while that one is running. say receives messages about fronts.
+func (s *Server) Run(f *Front, socket *FrontSocket, signals <-chan os.Signal, say func(string)) (status int, err error) {
 	if _, err := s.groups(); err != nil {
 		return statusFailed, err
 	}
 	if f.Apart {
-		s.serveCallers(door, signals)
+		s.serveCallers(socket, signals)
 		return 0, nil
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		old, told, err := s.awaitOld(door, signals, say)
+		old, told, err := s.awaitOld(socket, signals, say)
 		if err != nil {
 			return statusFailed, err
 		}
-		if told || old != nil && s.serveCaller(old, door, signals, true) {
+		if told || old != nil && s.serveCaller(old, socket, signals, true) {
 			return 0, nil
 		}
 		begun := time.Now()
-		state, told, err := s.runFront(f, door, signals)
+		state, told, err := s.runFront(f, socket, signals)
 		if err != nil {
 			return statusFailed, err
 		}
@@ -94,12 +94,12 @@ func (s *Server) Run(f *Front, door *Door, signals <-chan os.Signal, say func(st
 	}
 }
 
-// lookPause is how often a launcher looks whether the front of an earlier one lives.
+// lookPause is the interval at which a launcher checks whether the front of an earlier launcher is running.
 const lookPause = 200 * time.Millisecond
 
-// awaitOld waits for the front of an earlier launcher, if that lives: it holds the lock on its directory, and comes to the
-// door. told says that a signal has ended the wait.
-func (s *Server) awaitOld(door *Door, signals <-chan os.Signal, say func(string)) (old *caller, told bool, err error) {
+// awaitOld waits until the front of an earlier launcher connects to the socket. It does not wait if no such front is
+// running: a front holds the lock on its directory. told says that a signal has ended the wait.
+func (s *Server) awaitOld(socket *FrontSocket, signals <-chan os.Signal, say func(string)) (old *caller, told bool, err error) {
 	for n := 0; ; n++ {
 		lives, err := frontLives(s.Spool)
 		if err != nil || !lives {
@@ -110,7 +110,7 @@ func (s *Server) awaitOld(door *Door, signals <-chan os.Signal, say func(string)
 		}
 		timer := time.NewTimer(lookPause)
 		select {
-		case old = <-door.callers:
+		case old = <-socket.callers:
 			timer.Stop()
 			return old, false, nil
 		case sig := <-signals:
@@ -148,25 +148,25 @@ func frontLives(spool *jobdir.Spool) (bool, error) {
 	return lives, err
 }
 
-// serveCallers serves the fronts that come to the door until a signal comes.
-func (s *Server) serveCallers(door *Door, signals <-chan os.Signal) {
+// serveCallers serves the fronts that connect to the socket until a signal comes.
+func (s *Server) serveCallers(socket *FrontSocket, signals <-chan os.Signal) {
 	for {
 		select {
 		case sig := <-signals:
 			if sig != unix.SIGHUP {
 				return
 			}
-		case c := <-door.callers:
-			if s.serveCaller(c, door, signals, false) {
+		case c := <-socket.callers:
+			if s.serveCaller(c, socket, signals, false) {
 				return
 			}
 		}
 	}
 }
 
-// serveCaller serves a front that has come to the door. told says that a signal has ended the service. With pass, the
+// serveCaller serves a front that has connected to the socket. told says that a signal has ended the service. With pass, the
 // front gets the signals, and the service lasts until the front has ended.
-func (s *Server) serveCaller(c *caller, door *Door, signals <-chan os.Signal, pass bool) (told bool) {
+func (s *Server) serveCaller(c *caller, socket *FrontSocket, signals <-chan os.Signal, pass bool) (told bool) {
 	defer c.close()
 	served := make(chan struct{})
 	go func() {
@@ -199,7 +199,7 @@ func (s *Server) serveCaller(c *caller, door *Door, signals <-chan os.Signal, pa
 				<-served
 				return true
 			}
-		case other := <-door.callers:
+		case other := <-socket.callers:
 			other.close() // there is a front
 		case <-over:
 			c.conn.close()
@@ -211,7 +211,7 @@ func (s *Server) serveCaller(c *caller, door *Door, signals <-chan os.Signal, pa
 
 // runFront starts a front and serves it until it has ended. told says that a signal has told it to
 // end.
-func (s *Server) runFront(f *Front, door *Door, signals <-chan os.Signal) (state *os.ProcessState, told bool, err error) {
+func (s *Server) runFront(f *Front, socket *FrontSocket, signals <-chan os.Signal) (state *os.ProcessState, told bool, err error) {
 	c, other, err := pair()
 	if err != nil {
 		return nil, false, err
@@ -234,7 +234,7 @@ func (s *Server) runFront(f *Front, door *Door, signals <-chan os.Signal) (state
 		case sig := <-signals:
 			told = told || sig != unix.SIGHUP
 			_ = p.Signal(sig)
-		case other := <-door.callers:
+		case other := <-socket.callers:
 			other.close() // there is a front
 		case err := <-served:
 			// The front has closed its end, or sent invalid data: it is useless now.

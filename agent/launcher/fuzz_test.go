@@ -17,9 +17,8 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// FuzzOrder: whatever the front sends, the launcher reads an order or says why not; what it has read
-// means the same when it is written again; and no plan gets past the checks that has what the front
-// may not ask for.
+// FuzzOrder checks that for any message the launcher reads an order or gives a reason, that an order is unchanged
+// when it is written and read again, and that no plan passes the checks with parts that the front may not request.
 func FuzzOrder(f *testing.F) {
 	id := job.ID{Job: 7}
 	plan := &launch.Plan{
@@ -29,12 +28,13 @@ func FuzzOrder(f *testing.F) {
 	for k, body := range map[kind]any{
 		kindHello: empty{}, kindJobs: empty{}, kindTry: empty{}, kindSweep: empty{},
 		kindOpen: ofJob{id}, kindLaunch: ofJob{id}, kindWait: ofJob{id}, kindDiscard: ofJob{id},
-		kindPrepare: prepareBody{Plan: plan, Submitted: &submitted{"k", &submission.Submission{Command: "\xff"}}}, kindSignal: signalBody{id, launch.SignalKill},
+		kindPrepare: prepareBody{Plan: plan, Texts: texts{0: []byte("\xff")}, Submitted: &submitted{"k", &submission.Submission{Command: "\xff"}}}, kindSignal: signalBody{id, launch.SignalKill},
 		kindNote: noteBody{id, &launch.Note{File: "ended", How: launch.NoteMark, Mark: "told"}}, kindCollect: collectBody{id, 9},
 		kindGPUs:       gpusBody{true},
 		kindVerify:     verifyBody{1000, "k", 7, &submission.Verification{Submission: &submission.Submission{Command: "c"}, Parameters: []submission.Pair{{"N", "n"}}}},
 		kindPrioritise: prioritiseBody{[]sharer{{id, 5, 100}}},
 		kindRemove:     removeBody{id, true}, kindRemoveScript: scriptBody{7},
+		kindPrepareTask: taskBody{ID: job.ID{Job: 7, PETask: "1.h"}, Command: []submission.Text{"true", "\xff"}, Dir: "/", Env: []submission.Text{"A=b"}, Record: []byte("r\n")},
 	} {
 		b, err := json.Marshal(body)
 		if err != nil {
@@ -84,6 +84,9 @@ func FuzzOrder(f *testing.F) {
 				t.Errorf("a job that nobody has submitted may be verified: %s", first)
 			}
 		case *prepareBody:
+			if b.Plan != nil {
+				_ = b.Texts.restore(b.Plan.Description)
+			}
 			if rules.checkPlan(b.Plan, b.Submitted, "/spool", nil) == nil {
 				t.Errorf("a job that nobody has submitted may be started: %s", first)
 			}
@@ -110,7 +113,8 @@ func noSubmissions(t testing.TB) *Submissions {
 	return s
 }
 
-// FuzzClaim: whatever a user sends, the launcher records a submission of this user as it was sent, or nothing.
+// FuzzClaim checks that for any message of a user the launcher records a submission of this user as it was sent, or
+// nothing.
 func FuzzClaim(f *testing.F) {
 	const uid, number = 1000, 7
 	digest := (&submission.Submission{}).Digest("k")
@@ -132,7 +136,7 @@ func FuzzClaim(f *testing.F) {
 	if err := s.Add(uid, "k", digest); err != nil {
 		f.Fatal(err)
 	}
-	d := &Desk{submissions: s}
+	d := &SubmissionSocket{submissions: s}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var q claim.Claim
 		if decode(text, &q) != nil {
@@ -171,13 +175,13 @@ func checkDescription(t *testing.T, rules *Rules, p *launch.Plan) {
 	if checkNames(d) == nil && strings.ContainsAny(d.Queue+d.Host, "/\n\x00") {
 		t.Errorf("the names %q and %q pass", d.Queue, d.Host)
 	}
-	if checkPaths(d, jobdir.Area("/spool"), []byte{}) == nil && d.Command.File != "/spool/job_scripts/7" && d.ID.Job == 7 {
+	if checkPaths(d, jobdir.Area("/spool"), []byte{}, false) == nil && d.Command.File != "/spool/job_scripts/7" && d.ID.Job == 7 {
 		t.Errorf("the script %q passes", d.Command.File)
 	}
 	if checkNames(d) == nil && rules.checkTmpdir(d) == nil && (strings.Contains(d.Tmpdir+"/", "/../") || !strings.HasPrefix(d.Tmpdir, d.QueueTmpdir+"/")) {
 		t.Errorf("TMPDIR %q passes", d.Tmpdir)
 	}
-	if checkOurs(p) == nil && (p.Slave || d.InheritEnv || d.AdminUser != "" || d.AddGroupID != 0) {
+	if checkOurs(p, false) == nil && (d.InheritEnv || d.AdminUser != "" || d.AddGroupID != 0) {
 		t.Errorf("the plan %+v passes", p)
 	}
 }

@@ -50,9 +50,9 @@ func listen(path string, owner, mode, queue int) (*os.File, error) {
 	return listener, nil
 }
 
-// Door is the socket on which a launcher waits for fronts that it has not started itself: of a unit of their own, or of
-// the launcher before it.
-type Door struct {
+// FrontSocket is the socket on which a launcher waits for fronts that it has not started itself: fronts with a systemd unit
+// of their own, and fronts of an earlier launcher.
+type FrontSocket struct {
 	listener *os.File
 	uid      uint32
 	callers  chan *caller
@@ -60,7 +60,7 @@ type Door struct {
 	wait     sync.WaitGroup
 }
 
-// caller is a process that has connected to the door.
+// caller is a process that has connected to a FrontSocket.
 type caller struct {
 	conn  *conn
 	pidfd *os.File
@@ -92,20 +92,20 @@ func (c *caller) ended() {
 	})
 }
 
-// OpenDoor makes the socket, which only root and a user can connect to. refused is called for other callers.
-func OpenDoor(spool *jobdir.Spool, user *userdb.User, refused func(error)) (*Door, error) {
+// OpenFrontSocket makes the socket, to which only root and a user can connect. It calls refused for other callers.
+func OpenFrontSocket(spool *jobdir.Spool, user *userdb.User, refused func(error)) (*FrontSocket, error) {
 	const mode, queue = 0o600, 8
 	listener, err := listen(spool.Path()+"/"+SocketName, int(user.UID), mode, queue)
 	if err != nil {
 		return nil, err
 	}
-	d := &Door{listener: listener, uid: user.UID, callers: make(chan *caller), done: make(chan struct{})}
+	d := &FrontSocket{listener: listener, uid: user.UID, callers: make(chan *caller), done: make(chan struct{})}
 	d.wait.Go(func() { d.serve(refused) })
 	return d, nil
 }
 
 // Close closes the socket.
-func (d *Door) Close() {
+func (d *FrontSocket) Close() {
 	close(d.done)
 	_ = d.listener.Close()
 	d.wait.Wait()
@@ -115,7 +115,7 @@ func (d *Door) Close() {
 const acceptPause = 100 * time.Millisecond
 
 // serve passes on one caller after the other.
-func (d *Door) serve(refused func(error)) {
+func (d *FrontSocket) serve(refused func(error)) {
 	raw, err := d.listener.SyscallConn()
 	if err != nil {
 		return
@@ -152,9 +152,9 @@ func (d *Door) serve(refused func(error)) {
 	}
 }
 
-// meet finds out who has connected. Signals go to this process and no other: a process that has taken its number later
-// is not the one of the descriptor.
-func (d *Door) meet(fd int) (*caller, error) {
+// meet identifies the process that has connected. Signals go through a descriptor of this process, so that they cannot
+// reach a later process with the same process ID.
+func (d *FrontSocket) meet(fd int) (*caller, error) {
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return nil, os.NewSyscallError("getsockopt", err)

@@ -26,15 +26,15 @@ type ClientOptions struct {
 	// Descriptor is the connection that this process was started with; -1 for none.
 	Descriptor int
 	// Path is the socket SocketName of the spool directory, for a front without a descriptor and for one whose launcher
-	// has ended. If it is empty, the front cannot do without its first launcher.
+	// has ended. If it is empty, the front ends with its first launcher.
 	Path string
 	// Program identifies the executable of this process, see ProgramOf, and Args are its arguments. The connection is
 	// refused if the launcher starts fronts of another executable, or with other arguments. Both may be empty.
 	Program string
 	Args    []string
-	// Lost must end the process. The client calls it if it cannot get back to a launcher; no pending order returns before.
-	// The result of an unanswered order is unknown: a caller that took it for failed would report a running
-	// job as one that could not be started.
+	// Lost must end the process. The client calls it if it cannot connect to a launcher again. Until then pending orders
+	// do not return, because their results are unknown: a caller that took an order for failed could report a running job
+	// as one that could not be started.
 	Lost func(error)
 	// Away is called when the launcher has ended, and Back when there is a launcher again: orders wait meanwhile. Both may
 	// be nil.
@@ -71,7 +71,7 @@ type reply struct {
 
 var (
 	// errGone is the error of orders whose launcher has closed its end.
-	errGone = errors.New("the launcher has gone")
+	errGone = errors.New("the launcher has stopped")
 	errAway = errors.New("the launcher, which starts jobs, is not running")
 )
 
@@ -344,6 +344,8 @@ func jobOf(body any) (id job.ID, ok bool) {
 		return b.ID, true
 	case *prepareBody:
 		return b.Plan.Description.ID, true
+	case *taskBody: // about the job of the task
+		return job.ID{Job: b.ID.Job, Task: b.ID.Task}, true
 	}
 	return job.ID{}, false
 }
@@ -353,14 +355,14 @@ func (c *Client) note(l *line, k kind, id job.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch k {
-	case kindPrepare, kindOpen:
+	case kindPrepare, kindPrepareTask, kindOpen:
 		c.known[key(id)] = l
 	case kindRemove:
 		delete(c.known, key(id))
 	}
 }
 
-// isKnown reports whether the launcher of a connection has a job, and whether one before had it.
+// isKnown reports whether the launcher of a connection has opened a job, and whether an earlier launcher had.
 func (c *Client) isKnown(l *line, id job.ID) (now, before bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,7 +370,7 @@ func (c *Client) isKnown(l *line, id job.ID) (now, before bool) {
 	return at == l, at != nil
 }
 
-// reopen has the launcher open the job of an order that an earlier launcher had.
+// reopen makes the launcher open the job of an order, if an earlier launcher had opened it.
 func (c *Client) reopen(ctx context.Context, l *line, k kind, body any) error {
 	id, ok := jobOf(body)
 	if !ok || k == kindPrepare || k == kindOpen || k == kindDiscard {
@@ -383,7 +385,7 @@ func (c *Client) reopen(ctx context.Context, l *line, k kind, body any) error {
 	return err
 }
 
-// openAgain has the launcher open a job. The front has its directory.
+// openAgain makes the launcher open a job. The front has its directory already.
 func (c *Client) openAgain(ctx context.Context, l *line, id job.ID) (*jobAnswer, error) {
 	var a jobAnswer
 	fd, err := c.once(ctx, l, kindOpen, &ofJob{id}, -1, &a)
@@ -403,8 +405,12 @@ func (c *Client) openAgain(ctx context.Context, l *line, id job.ID) (*jobAnswer,
 func (c *Client) repeat(ctx context.Context, l *line, k kind, body, result any) (done bool, dir int, err error) {
 	switch b := body.(type) {
 	case *prepareBody:
-		done, dir, err = c.repeatPrepare(ctx, l, b, result)
-		return done, dir, err
+		return c.repeatPrepare(ctx, l, b.Plan.Description.ID, b.Plan.Record, result)
+	case *taskBody:
+		if err := c.reopen(ctx, l, k, body); err != nil {
+			return true, -1, err
+		}
+		return c.repeatPrepare(ctx, l, b.ID, b.Record, result)
 	case *removeBody:
 		err := c.reopen(ctx, l, k, body)
 		switch {
@@ -436,9 +442,8 @@ func (c *Client) repeat(ctx context.Context, l *line, k kind, body, result any) 
 	return err != nil, -1, err
 }
 
-// repeatPrepare finds out whether an earlier launcher has prepared a job.
-func (c *Client) repeatPrepare(ctx context.Context, l *line, b *prepareBody, result any) (done bool, dir int, err error) {
-	id := b.Plan.Description.ID
+// repeatPrepare finds out whether an earlier launcher has prepared a job, or a task, with a record.
+func (c *Client) repeatPrepare(ctx context.Context, l *line, id job.ID, record []byte, result any) (done bool, dir int, err error) {
 	var a jobAnswer
 	fd, err := c.once(ctx, l, kindOpen, &ofJob{id}, -1, &a)
 	switch {
@@ -451,9 +456,9 @@ func (c *Client) repeatPrepare(ctx context.Context, l *line, b *prepareBody, res
 		return true, -1, err
 	}
 	to, ok := result.(*jobAnswer)
-	if !ok || a.State.Stage != launch.Prepared || !bytes.Equal(a.State.Record, b.Plan.Record) {
+	if !ok || a.State.Stage != launch.Prepared || !bytes.Equal(a.State.Record, record) {
 		closeAll([]int{fd})
-		return true, -1, fmt.Errorf("job %s is here already: %w", id, jobdir.ErrExists)
+		return true, -1, fmt.Errorf("job %s exists already: %w", id, jobdir.ErrExists)
 	}
 	*to = a
 	c.note(l, kindPrepare, id)
@@ -467,8 +472,8 @@ func (c *Client) Cell() (root, cell string) {
 	return c.cell[0], c.cell[1]
 }
 
-// admit refuses a launcher that has another spool directory, configuration or version than the one before, or that would
-// start another front than this one.
+// admit refuses a launcher that has another spool directory, configuration or version than the previous launcher, or that
+// would start another front than this one.
 func (c *Client) admit(h *helloAnswer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,6 +32,7 @@ const (
 	kindHello        kind = "hello"
 	kindJobs         kind = "jobs"
 	kindPrepare      kind = "prepare"
+	kindPrepareTask  kind = "prepare-task"
 	kindOpen         kind = "open"
 	kindLaunch       kind = "launch"
 	kindWait         kind = "wait"
@@ -77,9 +78,18 @@ type (
 	}
 	prepareBody struct {
 		Plan   *launch.Plan `json:"plan"`
-		Script bool         `json:"script"` // it is the last descriptor
+		Texts  texts        `json:"texts,omitempty"` // of the description
+		Script bool         `json:"script"`          // it is the last descriptor
 		// Submitted is the submission of the owner; nil if a master orders the job.
 		Submitted *submitted `json:"submitted,omitempty"`
+	}
+	// taskBody describes a task of a parallel job: see launch.PrepareTask.
+	taskBody struct {
+		ID      job.ID            `json:"id"` // with the name of the task
+		Command []submission.Text `json:"command"`
+		Dir     submission.Text   `json:"dir"`
+		Env     []submission.Text `json:"env,omitempty"`
+		Record  []byte            `json:"record,omitempty"`
 	}
 	signalBody struct {
 		ID     job.ID        `json:"id"`
@@ -172,6 +182,7 @@ type (
 	// jobAnswer comes with the descriptor of the directory.
 	jobAnswer struct {
 		Description *job.Description `json:"description"`
+		Texts       texts            `json:"texts,omitempty"`
 		State       launch.State     `json:"state"`
 	}
 	launchAnswer struct {
@@ -203,7 +214,7 @@ func decode(text []byte, v any) error {
 func decodeEnvelope(text []byte) (*envelope, error) {
 	e := &envelope{}
 	if err := decode(text, e); err != nil {
-		return e, fmt.Errorf("it is no order: %w", err)
+		return e, fmt.Errorf("it is not an order: %w", err)
 	}
 	switch {
 	case e.Version != Version:
@@ -224,6 +235,8 @@ func decodeBody(k kind, text []byte) (any, error) {
 		body = &ofJob{}
 	case kindPrepare:
 		body = &prepareBody{}
+	case kindPrepareTask:
+		body = &taskBody{}
 	case kindSignal:
 		body = &signalBody{}
 	case kindNote:
@@ -243,7 +256,7 @@ func decodeBody(k kind, text []byte) (any, error) {
 	case kindPrioritise:
 		body = &prioritiseBody{}
 	default:
-		return nil, fmt.Errorf("there is no order %q", string(k))
+		return nil, fmt.Errorf("unknown order %q", string(k))
 	}
 	if err := decode(text, body); err != nil {
 		return nil, fmt.Errorf("the body of %s: %w", k, err)

@@ -13,7 +13,7 @@ import (
 // Objects are the objects of root's configuration that the launcher needs. They travel as JSON: see PutObjects.
 type Objects struct {
 	// Commands are the procedures, methods and commands of queues, hosts, parallel and checkpointing
-	// environments, as the configuration has them. Shells and Tmpdirs are those of queues.
+	// environments, in the forms of the configuration. Shells and Tmpdirs are those of queues.
 	Commands []string `json:"commands,omitempty"`
 	Shells   []string `json:"shells,omitempty"`
 	Tmpdirs  []string `json:"tmpdirs,omitempty"`
@@ -23,8 +23,10 @@ type Objects struct {
 	Default Queue   `json:"default"`
 	PEs     []PE    `json:"pes,omitempty"`
 	Ckpts   []Ckpt  `json:"ckpts,omitempty"`
-	// Things are the IDs in the resource maps of this host, by the names of their complexes.
-	Things map[string][]string `json:"things,omitempty"`
+	// Elements are the IDs in the resource maps of this host, by the names of their complexes.
+	Elements map[string][]string `json:"things,omitempty"`
+	// Access are the access lists of the cluster and of this host: users have to be admitted by each.
+	Access []Access `json:"access,omitempty"`
 }
 
 // Queue holds the procedures of a queue instance of root's configuration, the limits of those that run as other users
@@ -75,22 +77,22 @@ func (r *Rules) checkQueue(d *job.Description) error {
 	return nil
 }
 
-// checkThings refuses elements of resource maps that this host does not have, if the job has a procedure of another user:
+// checkElements refuses elements of resource maps that this host does not have, if the job has a procedure of another user:
 // the procedure gets them as variables, and may use them as parts of paths. gpus are those of the job, if the launcher
 // knows them.
-func (r *Rules) checkThings(d *job.Description, gpus []string) error {
+func (r *Rules) checkElements(d *job.Description, gpus []string) error {
 	if len(otherUsers(d)) == 0 {
 		return nil
 	}
 	for _, v := range d.Environment {
 		name, value, _ := strings.Cut(v, "=")
-		resource, ok := strings.CutPrefix(name, launch.ThingPrefix)
+		resource, ok := strings.CutPrefix(name, launch.ElementPrefix)
 		if !ok {
 			continue
 		}
 		for word := range strings.FieldsSeq(value) {
 			amount := strings.Trim(word, "0123456789.") == "" && strings.Count(word, ".") == 1
-			if !amount && !slices.Contains(r.Site.Things[resource], word) && (resource != launch.GPUMap || !slices.Contains(gpus, word)) {
+			if !amount && !slices.Contains(r.Site.Elements[resource], word) && (resource != launch.GPUMap || !slices.Contains(gpus, word)) {
 				return fmt.Errorf("the job has a procedure of another user and the element %.200q of %s, which is not in the resource map of this host in root's configuration: "+remedy, word, resource)
 			}
 		}
@@ -126,13 +128,44 @@ func otherUsers(d *job.Description) []procedure {
 	})
 }
 
-// remedy is what an administrator does about a procedure that is refused.
+// remedy tells the administrator how to permit a procedure that the launcher has refused.
 const remedy = "with --front-user, write it into the directory of --conf and start the daemon again"
 
 // checkProcedures refuses procedures of other users than the owner, except those that root's configuration has for
-// the queue and the parallel environment of the job.
+// the queue and the parallel environment of the job, and those that the host's file permits (execd-procedures(5)).
 func (r *Rules) checkProcedures(d *job.Description) error {
 	list := otherUsers(d)
+	if len(list) == 0 {
+		return nil
+	}
+	var rest []procedure // that the file of permitted procedures does not have
+	for _, p := range list {
+		ok, err := r.permitted(p.command)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			rest = append(rest, p)
+		}
+	}
+	if err := r.checkConfigured(d, rest); err != nil {
+		return err
+	}
+	if c := d.Ckpt; c != nil && !slices.Contains(r.Site.Ckpts, Ckpt{c.Name, c.Dir}) {
+		return fmt.Errorf("%s %q runs as another user, and the checkpointing environment %s with ckpt_dir %q is not in root's configuration: "+remedy, list[0].what, list[0].command, c.Name, c.Dir)
+	}
+	// The commands refuse such names. A submission of an accomplice of the front was not checked by a command.
+	for _, n := range []procedure{{"job name", d.Name}, {"account", d.Account}} {
+		if strings.Contains(n.command, "/") {
+			return fmt.Errorf("%s %q runs as another user, and the %s %.200q has a /", list[0].what, list[0].command, n.what, n.command)
+		}
+	}
+	return nil
+}
+
+// checkConfigured refuses procedures that are not those of root's configuration for the queue and the parallel environment
+// of a job.
+func (r *Rules) checkConfigured(d *job.Description, list []procedure) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -154,15 +187,6 @@ func (r *Rules) checkProcedures(d *job.Description) error {
 	for _, p := range list {
 		if p.command != want[p.what] {
 			return fmt.Errorf("%s %q runs as another user than the owner and is not that of root's configuration: "+remedy, p.what, p.command)
-		}
-	}
-	if c := d.Ckpt; c != nil && !slices.Contains(r.Site.Ckpts, Ckpt{c.Name, c.Dir}) {
-		return fmt.Errorf("%s %q runs as another user, and the checkpointing environment %s with ckpt_dir %q is not in root's configuration: "+remedy, list[0].what, list[0].command, c.Name, c.Dir)
-	}
-	// The commands refuse such names. A submission of an accomplice of the front was not checked by a command.
-	for _, n := range []procedure{{"job name", d.Name}, {"account", d.Account}} {
-		if strings.Contains(n.command, "/") {
-			return fmt.Errorf("%s %q runs as another user, and the %s %.200q has a /", list[0].what, list[0].command, n.what, n.command)
 		}
 	}
 	return nil
@@ -192,19 +216,19 @@ func checkWords(p *launch.Plan) error {
 		words = append(words, procedure{"queue in pe_hostfile", h.Queue}, procedure{"processors in pe_hostfile", h.Processors})
 	}
 	for _, v := range d.Environment {
-		if name, value, _ := strings.Cut(v, "="); launch.IsThing(name) {
+		if name, value, _ := strings.Cut(v, "="); launch.IsElement(name) {
 			words = append(words, procedure{"variable", name}, procedure{name, strings.ReplaceAll(value, " ", "")})
 		}
 	}
 	for _, w := range words {
-		// An element of a resource map may be a path, and a part of an option: see checkThings.
-		name := !launch.IsThing(w.what) && (strings.Contains(w.command, "/") || strings.HasPrefix(w.command, "-") || strings.ContainsFunc(w.command, isPattern))
+		// An element of a resource map may be a path, and a part of an option: see checkElements.
+		name := !launch.IsElement(w.what) && (strings.Contains(w.command, "/") || strings.HasPrefix(w.command, "-") || strings.ContainsFunc(w.command, isPattern))
 		if name || strings.ContainsFunc(w.command, isSpecial) {
-			return fmt.Errorf("%s %.200q has a character that names do not have", w.what, w.command)
+			return fmt.Errorf("%s %.200q contains a character that is not allowed in names", w.what, w.command)
 		}
 	}
 	if d.Ckpt != nil && strings.ContainsRune(d.Ckpt.Dir, '\n') {
-		return errors.New("ckpt_dir has two lines")
+		return errors.New("ckpt_dir has more than one line")
 	}
 	return nil
 }

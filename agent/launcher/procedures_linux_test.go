@@ -9,14 +9,15 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// TestForgedProcedures: a front that was captured runs as another user than the owner of a job only what root's
-// configuration has for the queue and the parallel environment, and chooses nothing that a shell would read.
+// TestForgedProcedures checks that a captured front runs as another user than the owner of a job only the procedures
+// of the queue and the parallel environment in root's configuration, and chooses no text that a shell would
+// interpret.
 func TestForgedProcedures(t *testing.T) {
 	w, s := newStrictWorld(t)
 	site := &s.Rules.Site
 	const prolog = "root@/site/prolog $queue"
 	site.Queues = []Queue{{Name: "all.q", Prolog: prolog, Epilog: "daemon@/site/epilog"}, {Name: "other.q", Prolog: "root@/site/other"}, {Name: "confined.q", Prolog: prolog, Epilog: "daemon@/site/epilog", StarterMethod: "/site/container"}}
-	site.Things = map[string][]string{"disk": {"sda", "/dev/sdb"}}
+	site.Elements = map[string][]string{"disk": {"sda", "/dev/sdb"}}
 	site.Queues[0].Limits = job.Unlimited()
 	site.Queues[0].Limits[job.CPU].Hard = 100
 	site.PEs, site.Ckpts = []PE{{Name: "p", Start: "root@/site/start"}}, []Ckpt{{"c", "/ckpt"}, {"other", "/other"}}
@@ -41,24 +42,24 @@ func TestForgedProcedures(t *testing.T) {
 		}, "the parallel environment q is not in root's configuration"},
 		"a parallel environment for the prolog only": {func(o *order) {
 			w.parallel(o, func(p *job.ParallelEnvironment) { p.Name = "-c" })
-		}, "a character that names do not have"},
+		}, "a character that is not allowed in names"},
 		"a parallel environment that leads up": {func(o *order) {
 			w.parallel(o, func(p *job.ParallelEnvironment) { p.Name = "../../tmp/x" })
-		}, "a character that names do not have"},
-		"a queue in pe_hostfile that leads up": {func(o *order) { o.plan.Hosts[0].Queue = "../../tmp/x@host" }, "a character that names do not have"},
-		"processors that are a file":           {func(o *order) { o.plan.Description.Processors = "/tmp/x" }, "a character that names do not have"},
+		}, "a character that is not allowed in names"},
+		"a queue in pe_hostfile that leads up": {func(o *order) { o.plan.Hosts[0].Queue = "../../tmp/x@host" }, "a character that is not allowed in names"},
+		"processors that are a file":           {func(o *order) { o.plan.Description.Processors = "/tmp/x" }, "a character that is not allowed in names"},
 		"the prolog as the starter_method":     {func(o *order) { o.plan.Description.StarterMethod = prolog }, "starter_method"},
 		"a queue of its own":                   {func(o *order) { w.queue(o, "new.q") }, "the queue new.q is not in root's configuration"},
-		"a queue that a shell would read":      {func(o *order) { w.queue(o, "$(id)") }, "a character that names do not have"},
-		"a queue of two words":                 {func(o *order) { w.queue(o, "all.q x") }, "a character that names do not have"},
-		"processors that a shell would read":   {func(o *order) { o.plan.Description.Processors = "`id`" }, "a character that names do not have"},
-		"two lines of pe_hostfile":             {func(o *order) { o.plan.Hosts[0].Queue = "all.q\nhost" }, "a character that names do not have"},
+		"a queue that a shell would read":      {func(o *order) { w.queue(o, "$(id)") }, "a character that is not allowed in names"},
+		"a queue of two words":                 {func(o *order) { w.queue(o, "all.q x") }, "a character that is not allowed in names"},
+		"processors that a shell would read":   {func(o *order) { o.plan.Description.Processors = "`id`" }, "a character that is not allowed in names"},
+		"two lines of pe_hostfile":             {func(o *order) { o.plan.Hosts[0].Queue = "all.q\nhost" }, "a character that is not allowed in names"},
 		"a variable that a shell would read": {func(o *order) {
 			o.plan.Description.Environment = append(o.plan.Description.Environment, "SGE_HGR_x=1;id")
-		}, "a character that names do not have"},
+		}, "a character that is not allowed in names"},
 		"a name of a variable that a shell would read": {func(o *order) {
 			o.plan.Description.Environment = append(o.plan.Description.Environment, "SGE_HGR_$(id)=1")
-		}, "a character that names do not have"},
+		}, "a character that is not allowed in names"},
 		"a directory of checkpoints": {func(o *order) {
 			w.says(o, "SGE_CKPT_ENV=c", "SGE_CKPT_DIR=/etc")
 			o.plan.Description.Ckpt = &job.Checkpoint{Name: "c", Interface: "userdefined", Dir: "/etc"}
@@ -72,8 +73,8 @@ func TestForgedProcedures(t *testing.T) {
 		"no starter_method":         {func(o *order) { w.queue(o, "confined.q") }, `starter_method "" is not that`},
 		"no procedures at all":      {func(o *order) { o.plan.Description.Prolog, o.plan.Description.Epilog = "", ""; w.queue(o, "new.q") }, "the queue new.q is not in root's configuration, which has queues with a prolog"},
 		"no start_proc_args":        {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) {}) }, "start_proc_args"},
-		"processors like an option": {func(o *order) { o.plan.Description.Processors = "-c" }, "a character that names do not have"},
-		"processors like all files": {func(o *order) { o.plan.Description.Processors = "*" }, "a character that names do not have"},
+		"processors like an option": {func(o *order) { o.plan.Description.Processors = "-c" }, "a character that is not allowed in names"},
+		"processors like all files": {func(o *order) { o.plan.Description.Processors = "*" }, "a character that is not allowed in names"},
 		"an element that leads up": {func(o *order) {
 			o.plan.Description.Environment = append(o.plan.Description.Environment, "SGE_HGR_disk=..")
 		}, "is not in the resource map of this host"},

@@ -127,7 +127,7 @@ func (s *Server) Serve(c *conn) error {
 			size = 0
 		}
 		if room != turn && len(room) == cap(room) { // only this goroutine adds any
-			s.refuse(c, o, fmt.Errorf("the front waits for %d orders %s already", cap(room), o.envelope.Order))
+			s.refuse(c, o, fmt.Errorf("the front is waiting for %d orders %s already", cap(room), o.envelope.Order))
 			continue
 		}
 		room <- struct{}{}
@@ -316,6 +316,8 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 			return nil, nil, &refusal{err}
 		}
 		return s.ofJob(ctx, o.envelope.Order, b.ID)
+	case *taskBody:
+		return s.prepareTask(b)
 	case *signalBody:
 		if err := errors.Join(checkID(b.ID), checkSignal(b.Signal)); err != nil {
 			return nil, nil, &refusal{err}
@@ -359,7 +361,9 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 	}
 	switch o.envelope.Order {
 	case kindHello:
-		return &helloAnswer{s.Spool.Path(), settingsOf(s.Config), s.Program, s.Args, s.Rules.Site.SGERoot, s.Rules.Site.SGECell}, nil, nil
+		settings := settingsOf(s.Config)
+		settings.Ordered = s.Rules.Submissions == nil
+		return &helloAnswer{s.Spool.Path(), settings, s.Program, s.Args, s.Rules.Site.SGERoot, s.Rules.Site.SGECell}, nil, nil
 	case kindJobs:
 		a := &jobsAnswer{}
 		if a.Jobs, err = s.Spool.Jobs(); err == nil {
@@ -383,7 +387,7 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 		defer s.sweeping.Unlock()
 		return nil, nil, groups.Sweep(s.Spool)
 	}
-	return nil, nil, &refusal{errors.New("it has no effect")}
+	return nil, nil, &refusal{errors.New("the launcher does not carry out this order")}
 }
 
 // ofJob carries out an order that has nothing but a job.
@@ -412,7 +416,7 @@ func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, with d
 }
 
 // key returns the identity of a job: a job that is not an array job has the directory of a task 1.
-func key(id job.ID) job.ID { return job.ID{Job: id.Job, Task: id.TaskDir()} }
+func key(id job.ID) job.ID { return job.ID{Job: id.Job, Task: id.TaskDir(), PETask: id.PETask} }
 
 // find returns a job that was prepared or opened.
 func (s *Server) find(id job.ID) (*held, error) {
@@ -447,7 +451,7 @@ func (s *Server) enter(id job.ID) (*held, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.jobs[key(id)] != nil {
-		return nil, fmt.Errorf("job %s is here already: %w", id, jobdir.ErrExists)
+		return nil, fmt.Errorf("job %s exists already: %w", id, jobdir.ErrExists)
 	}
 	h := &held{}
 	h.mu.Lock()
@@ -479,6 +483,11 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		}
 	}
 	p := b.Plan
+	if p != nil {
+		if err := b.Texts.restore(p.Description); err != nil {
+			return nil, nil, &refusal{err}
+		}
+	}
 	gpus := s.inventory() // once: GPUs may appear meanwhile, which these groups would not deny
 	groups, err := s.groupsFor(gpus)
 	if err != nil {
@@ -497,7 +506,7 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 	if gpus.Numbered() {
 		known = p.GPUs
 	}
-	if err := s.Rules.checkThings(p.Description, known); err != nil {
+	if err := s.Rules.checkElements(p.Description, known); err != nil {
 		return nil, nil, &refusal{err}
 	}
 	id := p.Description.ID
@@ -531,7 +540,7 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 // describe returns the description of a job for the front.
 func describe(j *launch.Job, stage launch.Stage) (*jobAnswer, error) {
 	state, err := j.State(stage)
-	return &jobAnswer{j.Description, state}, err
+	return &jobAnswer{j.Description, textsOf(j.Description), state}, err
 }
 
 func (s *Server) open(id job.ID) (any, descriptorUser, error) {
@@ -603,7 +612,7 @@ func (s *Server) wait(ctx context.Context, id job.ID) (*waitAnswer, error) {
 	h.waiting = true
 	s.mu.Unlock()
 	if again {
-		return nil, &refusal{fmt.Errorf("job %s is being waited for already", id)}
+		return nil, &refusal{fmt.Errorf("another order waits for job %s already", id)}
 	}
 	defer func() {
 		s.mu.Lock()
@@ -624,7 +633,7 @@ func (s *Server) collect(b *collectBody) (any, descriptorUser, error) {
 	a := &collectAnswer{}
 	err := s.with(b.ID, func(j *launch.Job) error {
 		if j.PID() > 0 {
-			return fmt.Errorf("cannot find out what became of job %s: %w", b.ID, launch.ErrSupervised)
+			return fmt.Errorf("cannot determine the outcome of job %s: %w", b.ID, launch.ErrSupervised)
 		}
 		a.Outcome = j.Collect(syscall.WaitStatus(b.Status))
 		return nil
@@ -633,9 +642,20 @@ func (s *Server) collect(b *collectBody) (any, descriptorUser, error) {
 }
 
 func (s *Server) remove(b *removeBody) error {
-	err := s.with(b.ID, func(j *launch.Job) error { return j.Remove(b.Keep) })
-	if err == nil {
-		s.drop(b.ID)
+	h, err := s.find(b.ID)
+	if err != nil {
+		return err
 	}
-	return err
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.job == nil {
+		return notHere(b.ID)
+	}
+	if err := h.job.Remove(b.Keep); err != nil {
+		return err
+	}
+	h.job = nil // for orders that wait for h
+	s.drop(b.ID)
+	s.dropTasks(b.ID)
+	return nil
 }

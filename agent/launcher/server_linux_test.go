@@ -195,10 +195,22 @@ func (w *world) script() int {
 	return fd
 }
 
-// TestForgedOrders: a front that was captured can have nothing done that the launcher does not
-// allow by itself, whatever it sends.
+// TestForgedOrders checks that the launcher carries out no order that it does not allow by itself, whatever a
+// captured front sends. The cases are execd standalone, an agent, and an agent with an sge_qmaster on a host with a
+// file of permitted procedures.
 func TestForgedOrders(t *testing.T) {
-	w := newWorld(t)
+	for name, world := range map[string]func(*testing.T) *world{
+		"standalone": func(t *testing.T) *world { w, _ := newStrictWorld(t); return w },
+		"API":        newWorld,
+		"qmaster":    func(t *testing.T) *world { return newOrderedWorld(t) },
+	} {
+		t.Run(name, func(t *testing.T) { world(t).forgedOrders(name != "standalone") })
+	}
+}
+
+// forgedOrders sends forged orders. ordered says that a master orders jobs, and that users confirm none.
+func (w *world) forgedOrders(ordered bool) {
+	t := w.T
 	link := filepath.Join(filepath.Dir(w.tmp), "link")
 	if err := os.Symlink(w.tmp, link); err != nil {
 		t.Fatal(err)
@@ -211,24 +223,25 @@ func TestForgedOrders(t *testing.T) {
 		forge func(p *launch.Plan)
 		want  string
 	}{
-		"a job of root":                        {func(p *launch.Plan) { p.Description.Owner, p.UID, p.GID = "root", 0, 0 }, "jobs of root"},
-		"root under the name of a user":        {func(p *launch.Plan) { p.UID, p.GID = 0, 0 }, "are not those of user nobody"},
-		"another user's number":                {func(p *launch.Plan) { p.UID = 1234 }, "are not those of user nobody"},
+		"a job of root":                        {func(p *launch.Plan) { p.Description.Owner, p.UID, p.GID = "root", 0, 0 }, "root cannot own"},
+		"root under the name of a user":        {func(p *launch.Plan) { p.UID, p.GID = 0, 0 }, "differ from those of user nobody"},
+		"another user's number":                {func(p *launch.Plan) { p.UID = 1234 }, "differ from those of user nobody"},
 		"a system account, below min_uid":      {func(p *launch.Plan) { p.Description.Owner, p.UID, p.GID = "daemon", 1, 1 }, "below min_uid 1000"},
-		"a job of the front":                   {func(p *launch.Plan) { p.Description.Owner, p.UID, p.GID = "backup", 34, 34 }, "is that of the front"},
+		"a job of the front":                   {func(p *launch.Plan) { p.Description.Owner, p.UID, p.GID = "backup", 34, 34 }, "is the user of the front"},
 		"a user who does not exist":            {func(p *launch.Plan) { p.Description.Owner = "nosuchuser" }, "nosuchuser"},
 		"a user id as a name":                  {func(p *launch.Plan) { p.Description.Owner = "0" }, `"0"`},
-		"a queue that leads up":                {func(p *launch.Plan) { p.Description.Queue = ".." }, "is no name"},
-		"a queue in another directory":         {func(p *launch.Plan) { p.Description.Queue = "a/../../b" }, "is no name"},
-		"a host with a line break":             {func(p *launch.Plan) { p.Description.Host = "a\nb" }, "is no name"},
+		"a queue that leads up":                {func(p *launch.Plan) { p.Description.Queue = ".." }, "is not a name"},
+		"a queue in another directory":         {func(p *launch.Plan) { p.Description.Queue = "a/../../b" }, "is not a name"},
+		"a host with a line break":             {func(p *launch.Plan) { p.Description.Host = "a\nb" }, "is not a name"},
 		"a job number that there is not":       {func(p *launch.Plan) { p.Description.ID.Job = 0 }, "invalid job ID"},
 		"a task number that there is not":      {func(p *launch.Plan) { p.Description.ID.Task = -1 }, "invalid job ID"},
-		"a task whose name leads up":           {func(p *launch.Plan) { p.Description.ID.PETask = "../1.x" }, "cannot be started"},
+		"a task whose name leads up":           {func(p *launch.Plan) { p.Description.ID.PETask = "../1.x" }, "expected a name of the form"},
+		"a task of a parallel job":             {func(p *launch.Plan) { p.Description.ID.PETask = "1.host" }, "is a task of a parallel job"},
 		"a script that is another file":        {func(p *launch.Plan) { p.Description.Command.File = "/etc/shadow" }, "is not at"},
 		"a script in the place of another one": {func(p *launch.Plan) { p.Description.Command.File += "/../8" }, "is not at"},
-		"a TMPDIR in /etc":                     {func(p *launch.Plan) { tmpdir(p, "/etc") }, "is no directory like /tmp"},
-		"a TMPDIR in no directory":             {func(p *launch.Plan) { tmpdir(p, "/root/nosuch") }, "/root/nosuch, is no directory like /tmp, where"},
-		"a TMPDIR behind a link":               {func(p *launch.Plan) { tmpdir(p, link) }, "is no directory like /tmp"},
+		"a TMPDIR in /etc":                     {func(p *launch.Plan) { tmpdir(p, "/etc") }, "nor a directory like /tmp"},
+		"a TMPDIR in no directory":             {func(p *launch.Plan) { tmpdir(p, "/root/nosuch") }, "/root/nosuch, is neither in root's configuration nor a directory like /tmp"},
+		"a TMPDIR behind a link":               {func(p *launch.Plan) { tmpdir(p, link) }, "nor a directory like /tmp"},
 		"a TMPDIR behind ..":                   {func(p *launch.Plan) { tmpdir(p, w.tmp+"/../../../etc") }, "shortest form"},
 		"a TMPDIR with another name":           {func(p *launch.Plan) { p.Description.Tmpdir = "/etc/cron.d" }, "expected"},
 		"a pe_hostfile somewhere else": {func(p *launch.Plan) {
@@ -242,14 +255,13 @@ func TestForgedOrders(t *testing.T) {
 			}
 		}, "runs as another user"},
 		"an admin user of its own":     {func(p *launch.Plan) { p.Description.AdminUser = "nobody" }, "admin user"},
-		"the group id of another job":  {func(p *launch.Plan) { p.Description.AddGroupID = 4 }, "additional group id"},
+		"the group id of another job":  {func(p *launch.Plan) { p.Description.AddGroupID = 4 }, "additional group ID"},
 		"devices":                      {func(p *launch.Plan) { p.Devices = []string{"/dev/mem"} }, "devices"},
 		"what is loaded, as of a GPU":  {func(p *launch.Plan) { p.UnfilteredEnv = []string{"LD_PRELOAD=/tmp/x.so"} }, "variables of GPUs"},
 		"what is loaded, beside a GPU": {func(p *launch.Plan) { p.FilteredEnv = []string{"LD_PRELOAD=/tmp/x.so"} }, "variables of GPUs"},
 		"users for TMPDIR's removal":   {func(p *launch.Plan) { p.Users = []int{0} }, "users of procedures"},
 		"the environment of root":      {func(p *launch.Plan) { p.Description.InheritEnv = true }, "environment of the launcher"},
 		"a stream of root":             {func(p *launch.Plan) { p.Description.Streams[1].Inherit = true }, "a stream"},
-		"an interactive job":           {func(p *launch.Plan) { p.Description.Terminal = &job.Terminal{} }, "interactive"},
 		"a port to connect to":         {func(p *launch.Plan) { p.Description.Interactive = &job.Interactive{} }, "terminal of another kind"},
 		"more processor than others":   {func(p *launch.Plan) { p.Description.Nice = -20 }, "nice value"},
 		"cores that others have":       {func(p *launch.Plan) { p.Description.BindingCPUs = "0" }, "cores"},
@@ -265,6 +277,9 @@ func TestForgedOrders(t *testing.T) {
 		"a line too many in the config": {func(p *launch.Plan) { p.Description.Account = "a\nqueue=x" }, "account"},
 		"no description":                {func(p *launch.Plan) { p.Description = nil }, "no plan"},
 	} {
+		if !ordered && name == "a line too many in the config" {
+			c.want = "no submission"
+		}
 		p := w.plan(job.ID{Job: 7})
 		c.forge(p)
 		body, fds := any(&prepareBody{Plan: p, Script: true}), []int{w.script()}
@@ -312,7 +327,7 @@ func (w *world) nothingIsHere() {
 	}
 }
 
-// TestForgedMessages: what is no order is refused.
+// TestForgedMessages checks that the launcher refuses messages that are not orders.
 func TestForgedMessages(t *testing.T) {
 	w := newWorld(t)
 	note := func(n launch.Note) string {
@@ -324,13 +339,13 @@ func TestForgedMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ message, want string }{
-		"no JSON":                                  {"start root", "it is no order"},
-		"a list":                                   {"[]", "it is no order"},
+		"no JSON":                                  {"start root", "it is not an order"},
+		"a list":                                   {"[]", "it is not an order"},
 		"another version":                          {`{"version":2,"number":1,"order":"jobs"}`, "version 2, expected 1"},
 		"no version":                               {`{"number":1,"order":"jobs"}`, "version 0"},
 		"an unknown field":                         {`{"version":1,"number":1,"order":"jobs","as":"root"}`, "as"},
 		"two orders":                               {`{"version":1,"number":1,"order":"jobs"}{}`, "other data after the value"},
-		"an unknown order":                         {`{"version":1,"number":1,"order":"exec"}`, `no order "exec"`},
+		"an unknown order":                         {`{"version":1,"number":1,"order":"exec"}`, `unknown order "exec"`},
 		"an unknown field of the body":             {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":7},"as":"root"}}`, "as"},
 		"an unknown field of the plan":             {`{"version":1,"number":1,"order":"prepare","body":{"plan":{"Root":true,` + string(plan[1:]) + `}}`, "Root"},
 		"a number out of range":                    {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":99999999999999999999}}}`, "launch"},
@@ -338,14 +353,14 @@ func TestForgedMessages(t *testing.T) {
 		"a job that nobody has opened":             {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":7}}}`, "neither prepared nor opened"},
 		"the wait for a job that is not here":      {`{"version":1,"number":1,"order":"wait","body":{"id":{"Job":7}}}`, "neither prepared nor opened"},
 		"the removal of such a job":                {`{"version":1,"number":1,"order":"remove","body":{"id":{"Job":7}}}`, "neither prepared nor opened"},
-		"a task whose name leads up":               {`{"version":1,"number":1,"order":"open","body":{"id":{"Job":7,"PETask":"../../x"}}}`, "cannot be started"},
-		"an unknown signal":                        {`{"version":1,"number":1,"order":"signal","body":{"id":{"Job":7},"signal":"9"}}`, `cannot be told "9"`},
+		"a task whose name leads up":               {`{"version":1,"number":1,"order":"open","body":{"id":{"Job":7,"PETask":"../../x"}}}`, "expected a name of the form"},
+		"an unknown signal":                        {`{"version":1,"number":1,"order":"signal","body":{"id":{"Job":7},"signal":"9"}}`, `"9" is not an order`},
 		"a script that leads up":                   {`{"version":1,"number":1,"order":"remove-script","body":{"job":"../x"}}`, "remove-script"},
-		"the config as a note":                     {note(launch.Note{File: "config", How: launch.NoteWrite}), `"config" is not one of the agent's`},
-		"the supervisor's pid as a note":           {note(launch.Note{File: "pid", How: launch.NoteRemove}), `"pid" is not one of the agent's`},
-		"a note that leads up":                     {note(launch.Note{File: "../../x", How: launch.NoteWrite}), "is not one of the agent's"},
-		"a mark over the config":                   {note(launch.Note{File: "ended", How: launch.NoteMark, Mark: "config"}), `"config" is no mark`},
-		"another way to write":                     {note(launch.Note{File: "ended", How: "link"}), `"link" is nothing`},
+		"the config as a note":                     {note(launch.Note{File: "config", How: launch.NoteWrite}), `the file "config" is unknown`},
+		"the supervisor's pid as a note":           {note(launch.Note{File: "pid", How: launch.NoteRemove}), `the file "pid" is unknown`},
+		"a note that leads up":                     {note(launch.Note{File: "../../x", How: launch.NoteWrite}), `the file "../../x" is unknown`},
+		"a mark over the config":                   {note(launch.Note{File: "ended", How: launch.NoteMark, Mark: "config"}), `the mark "config" is unknown`},
+		"another way to write":                     {note(launch.Note{File: "ended", How: "link"}), `"link" is not an operation`},
 		"no note":                                  {`{"version":1,"number":1,"order":"note","body":{"id":{"Job":7}}}`, "no note"},
 		"two bodies":                               {`{"version":1,"number":1,"order":"jobs","body":{},"memory":true}`, "two bodies"},
 		"a body in a descriptor that is not there": {`{"version":1,"number":1,"order":"jobs","memory":true}`, "missing"},
@@ -355,7 +370,7 @@ func TestForgedMessages(t *testing.T) {
 	w.nothingIsHere()
 }
 
-// TestForgedDescriptors: a descriptor has to be a file in memory that nobody can change any more.
+// TestForgedDescriptors checks that a descriptor has to be a sealed file in memory.
 func TestForgedDescriptors(t *testing.T) {
 	w := newWorld(t)
 	open := func(path string, flags int) int {
@@ -390,13 +405,13 @@ func TestForgedDescriptors(t *testing.T) {
 		fds  []int
 		want string
 	}{
-		"a pipe":                    {[]int{pipe[0]}, "no file in memory"},
-		"a socket":                  {[]int{sockets[0]}, "no file in memory"},
-		"a directory":               {[]int{open("/etc", unix.O_RDONLY|unix.O_DIRECTORY)}, "no file in memory"},
-		"a device":                  {[]int{open("/dev/zero", unix.O_RDONLY)}, "no file in memory"},
-		"a file":                    {[]int{open("/etc/shadow", unix.O_RDONLY)}, "no file in memory"},
-		"a path":                    {[]int{open("/etc/shadow", unix.O_PATH)}, "no file in memory"},
-		"a memory that can change":  {[]int{changing}, "no file in memory that is sealed"},
+		"a pipe":                    {[]int{pipe[0]}, "not a file in memory"},
+		"a socket":                  {[]int{sockets[0]}, "not a file in memory"},
+		"a directory":               {[]int{open("/etc", unix.O_RDONLY|unix.O_DIRECTORY)}, "not a file in memory"},
+		"a device":                  {[]int{open("/dev/zero", unix.O_RDONLY)}, "not a file in memory"},
+		"a file":                    {[]int{open("/etc/shadow", unix.O_RDONLY)}, "not a sealed file in memory"},
+		"a path":                    {[]int{open("/etc/shadow", unix.O_PATH)}, "not a sealed file in memory"},
+		"a memory that can change":  {[]int{changing}, "not a sealed file in memory"},
 		"a script that is too long": {[]int{large}, "at most"},
 		"none":                      {nil, "-1 descriptors too many"},
 		"two":                       {[]int{w.script(), w.script()}, "1 descriptors too many"},
@@ -428,7 +443,8 @@ func TestTooLongMessageEndsConnection(t *testing.T) {
 	}
 }
 
-// TestOrders: an honest front gets what it asks for, and a second job of the same number is refused.
+// TestOrders checks that the launcher carries out the orders of an honest front, and refuses a second job with the
+// same number.
 func TestOrders(t *testing.T) {
 	w := newWorld(t)
 	id := job.ID{Job: 7}
@@ -494,7 +510,7 @@ func TestManyWaits(t *testing.T) {
 		}
 	}
 	unix.Close(body)
-	if got := w.ask(kindWait, &ofJob{job.ID{Job: 7}}); got == nil || got.Code != codeRefused || !strings.Contains(got.Text, "waits for") {
+	if got := w.ask(kindWait, &ofJob{job.ID{Job: 7}}); got == nil || got.Code != codeRefused || !strings.Contains(got.Text, "is waiting for") {
 		t.Errorf("one more: %+v, expected a refusal", got)
 	}
 	fds, err := os.ReadDir("/proc/self/fd")
@@ -524,7 +540,7 @@ func TestManyWaits(t *testing.T) {
 	}
 }
 
-// TestScriptOfAnotherTask: the script of a job that is here is not exchanged.
+// TestScriptOfAnotherTask checks that the script of a job on this host is not replaced.
 func TestScriptOfAnotherTask(t *testing.T) {
 	w := newWorld(t)
 	if err := w.ask(kindPrepare, &prepareBody{Plan: w.plan(job.ID{Job: 7, Task: 1}), Script: true}, w.script()); err != nil {
@@ -536,7 +552,7 @@ func TestScriptOfAnotherTask(t *testing.T) {
 	}
 	defer unix.Close(other)
 	got := w.ask(kindPrepare, &prepareBody{Plan: w.plan(job.ID{Job: 7, Task: 2}), Script: true}, other)
-	w.refusedWith("another script", got, "has another script")
+	w.refusedWith("another script", got, "cannot replace the script")
 	if err := w.ask(kindRemoveScript, &scriptBody{7}); err != nil {
 		t.Error(err)
 	}

@@ -21,17 +21,22 @@ type settings struct {
 	ShepherdCmd   string `json:"shepherd_cmd"`
 	Reprioritize  bool   `json:"reprioritize"`
 	JSVURL        string `json:"jsv_url"`
+	// Ordered says that a master orders jobs. Then jsv_url has no effect: the master runs its verifier.
+	Ordered bool `json:"ordered"`
 }
 
 // settingsOf returns the settings of a configuration.
 func settingsOf(c *qconf.Configuration) settings {
 	params, _ := c.Value("cgroups_params")
-	return settings{params, c.ExecdParams.UseCgroups, string(c.ExecdParams.ScratchLimit), c.ShepherdCmd, c.Reprioritize, c.JSVURL}
+	return settings{params, c.ExecdParams.UseCgroups, string(c.ExecdParams.ScratchLimit), c.ShepherdCmd, c.Reprioritize, c.JSVURL, false}
 }
 
 // permit refuses a configuration whose settings differ from those of the launcher.
 func (s settings) permit(c *qconf.Configuration) error {
 	is := settingsOf(c)
+	if s.Ordered {
+		is.JSVURL = s.JSVURL
+	}
 	for _, one := range []struct {
 		name     string
 		is, want any

@@ -71,7 +71,7 @@ func OpenSubmissions(spool *jobdir.Spool) (*Submissions, error) {
 			return os.NewSyscallError("fstat", err)
 		}
 		if st.Uid != uint32(os.Geteuid()) || st.Mode&0o077 != 0 {
-			return errors.New("the directory has another owner than this process, or is open to others")
+			return errors.New("the directory does not belong to the user of this process, or other users have access to it")
 		}
 		return s.eachName(func(uid uint32, _ string, further bool) error {
 			if !further {
@@ -196,10 +196,10 @@ func (s *Submissions) Verify(uid uint32, key, digest string) error {
 		return err
 	}
 	if s.gone(name) { // forgotten during the verification
-		return fmt.Errorf("cannot note the verification: %w", fs.ErrNotExist)
+		return fmt.Errorf("cannot save the verification: %w", fs.ErrNotExist)
 	}
 	if err := unix.Symlinkat(digest, s.fd(), name+suffixVerified); err != nil {
-		return fmt.Errorf("cannot note the verification: %w", os.NewSyscallError("symlinkat", err))
+		return fmt.Errorf("cannot save the verification: %w", os.NewSyscallError("symlinkat", err))
 	}
 	return os.NewSyscallError("fsync", unix.Fsync(s.fd()))
 }
@@ -224,7 +224,7 @@ func (s *Submissions) Amend(uid uint32, key, digest string, of *claim.Source, nu
 	case err != nil:
 		return fmt.Errorf("cannot find the submission of the job: %w", err)
 	case was != of.Digest:
-		return errors.New("the daemon says something else of the job than its owner has submitted")
+		return errors.New("the daemon describes the job differently from what its owner has submitted")
 	}
 	if of.Job > 0 {
 		// A job that was neither started nor changed has no number here.
@@ -270,10 +270,10 @@ func (s *Submissions) add(uid uint32, name, digest string, number int) error {
 		// As new as it would be: Keep must not remove it before the front has accepted the job.
 		now := []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_NOW}}
 		if err := unix.UtimesNanoAt(s.fd(), name, now, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return fmt.Errorf("cannot note a submission again: %w", err)
+			return fmt.Errorf("cannot save a submission again: %w", err)
 		}
 	case err != nil:
-		return fmt.Errorf("cannot note a submission: %w", err)
+		return fmt.Errorf("cannot save a submission: %w", err)
 	default:
 		s.count[uid]++
 		s.all++
@@ -292,7 +292,7 @@ func (s *Submissions) Find(uid uint32, key string) (string, error) {
 }
 
 // errBound says that a submission already belongs to another job.
-var errBound = errors.New("its submission is that of another job")
+var errBound = errors.New("its submission belongs to another job")
 
 // Bind records that a submission belongs to a job, so that no other job can be started with it. It
 // does not wait for the disk: after a power loss, an attacker who controls the front could start
@@ -388,8 +388,8 @@ func (s *Submissions) removeFurther(name string) error {
 	return nil
 }
 
-// Desk is the launcher's own socket, on which users confirm their submissions.
-type Desk struct {
+// SubmissionSocket is the launcher's own socket, on which users confirm their submissions.
+type SubmissionSocket struct {
 	listener    *os.File
 	submissions *Submissions
 	requests    []string
@@ -404,7 +404,7 @@ type Desk struct {
 	known     map[uint32]bool // user IDs that belong to users
 }
 
-// Limits of the desk: of connections, and of the time that a claim may take. A user may use
+// Limits of a SubmissionSocket: of connections, and of the time that a claim may take. A user may use
 // thousands of subordinate user IDs (newuidmap(1)), which belong to no account: these get few
 // places.
 const (
@@ -414,11 +414,11 @@ const (
 	claimTime      = 10 * time.Second
 )
 
-// OpenDesk opens the socket in a spool area, for the users and submissions of some rules. requests
+// OpenSubmissionSocket opens the socket in a spool area, for the users and submissions of some rules. requests
 // are the possible paths of the file sge_request of root's configuration: the first that exists
 // counts.
-func OpenDesk(spool *jobdir.Spool, r *Rules, requests []string) (*Desk, error) {
-	d := &Desk{
+func OpenSubmissionSocket(spool *jobdir.Spool, r *Rules, requests []string) (*SubmissionSocket, error) {
+	d := &SubmissionSocket{
 		submissions: r.Submissions, requests: requests, users: r.Users, minUID: r.MinUID, verifies: r.Site.verifies(),
 		each: map[uint32]int{}, known: map[uint32]bool{},
 	}
@@ -431,10 +431,10 @@ func OpenDesk(spool *jobdir.Spool, r *Rules, requests []string) (*Desk, error) {
 }
 
 // Close ends Serve.
-func (d *Desk) Close() { _ = d.listener.Close() }
+func (d *SubmissionSocket) Close() { _ = d.listener.Close() }
 
 // Serve takes claims until Close.
-func (d *Desk) Serve(ctx context.Context) error {
+func (d *SubmissionSocket) Serve(ctx context.Context) error {
 	raw, err := d.listener.SyscallConn()
 	if err != nil {
 		return err
@@ -482,7 +482,7 @@ func (d *Desk) Serve(ctx context.Context) error {
 }
 
 // enter makes room for a connection. One more than there may be is closed, and the command tries again.
-func (d *Desk) enter(uid uint32) (stranger, ok bool) {
+func (d *SubmissionSocket) enter(uid uint32) (stranger, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	stranger = !d.known[uid]
@@ -497,7 +497,7 @@ func (d *Desk) enter(uid uint32) (stranger, ok bool) {
 	return stranger, true
 }
 
-func (d *Desk) leave(uid uint32, stranger bool) {
+func (d *SubmissionSocket) leave(uid uint32, stranger bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all--
@@ -510,16 +510,16 @@ func (d *Desk) leave(uid uint32, stranger bool) {
 }
 
 // admit refuses user IDs for which no jobs run. An admitted user ID no longer counts as a stranger.
-func (d *Desk) admit(uid uint32, stranger bool) error {
+func (d *SubmissionSocket) admit(uid uint32, stranger bool) error {
 	if !stranger {
 		return nil
 	}
 	if int64(uid) < int64(d.minUID) {
-		return fmt.Errorf("user ID %d is below min_uid %d: jobs of system accounts are not run", uid, d.minUID)
+		return fmt.Errorf("user ID %d is below min_uid %d: system accounts cannot own jobs", uid, d.minUID)
 	}
 	switch _, err := d.users.UserID(uid); {
 	case errors.Is(err, userdb.ErrUnknown):
-		return fmt.Errorf("user ID %d is no user's on this host", uid)
+		return fmt.Errorf("no user of this host has user ID %d", uid)
 	case err != nil:
 		return err
 	}
@@ -532,7 +532,7 @@ func (d *Desk) admit(uid uint32, stranger bool) error {
 
 // take accepts one claim, or answers with the error. It does not answer callers that send anything
 // else.
-func (d *Desk) take(c *conn, uid uint32, refused error) {
+func (d *SubmissionSocket) take(c *conn, uid uint32, refused error) {
 	greeting := claim.Greeting{Version: claim.Version}
 	// Root has no jobs, but may change those of others.
 	root := uid == 0
@@ -574,17 +574,17 @@ func (d *Desk) take(c *conn, uid uint32, refused error) {
 }
 
 // note records a claim of a user.
-func (d *Desk) note(uid uint32, q *claim.Claim) error {
+func (d *SubmissionSocket) note(uid uint32, q *claim.Claim) error {
 	// In a user namespace a user may be root, and commands name the owner of the job there.
 	if q.For != nil && *q.For != uid {
 		if uid != 0 || q.Of == nil || q.Of.UID != *q.For || q.Job == 0 {
-			return errors.New("only root can change jobs of other users, and nobody can submit jobs for them")
+			return errors.New("only root can change jobs of other users, and no user can submit jobs for another one")
 		}
 		uid = *q.For
 	}
 	if q.Of == nil {
 		if q.Job != 0 {
-			return errors.New("a new job has no number")
+			return errors.New("invalid claim of a new job: it has a job number")
 		}
 		if d.verifies {
 			return d.submissions.AddUnverified(uid, q.Key, q.Verification)
@@ -598,7 +598,7 @@ func (d *Desk) note(uid uint32, q *claim.Claim) error {
 const mostRequests = 32 << 10
 
 // request reads the default options of all users. Only root may be able to change them.
-func (d *Desk) request() ([]byte, error) {
+func (d *SubmissionSocket) request() ([]byte, error) {
 	for _, path := range d.requests {
 		fd, err := (trust.Users{}).Open(path)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -42,7 +42,7 @@ type submitted struct {
 func (r *Rules) checkSubmitted(p *launch.Plan, s *submitted, area jobdir.Area, script []byte) error {
 	d := p.Description
 	if s == nil || s.Submission == nil || !submission.ValidKey(s.Key) {
-		return errors.New("there is no submission of the job")
+		return errors.New("the order has no submission of the job")
 	}
 	owner, err := r.Users.User(d.Owner)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Rules) checkSubmitted(p *launch.Plan, s *submitted, area jobdir.Area, s
 	case err != nil:
 		return &failure{err}
 	case s.Submission.Digest(s.Key) != digest:
-		return fmt.Errorf("user %s has submitted something else than the front says of job %d", d.Owner, d.ID.Job)
+		return fmt.Errorf("user %s has submitted something other than the front's description of job %d", d.Owner, d.ID.Job)
 	case !s.Submission.Binary && submission.ScriptSum(script) != s.Submission.Script:
 		return fmt.Errorf("the script of job %d is not the one that user %s has submitted", d.ID.Job, d.Owner)
 	}
@@ -78,7 +78,7 @@ func (r *Rules) checkSubmitted(p *launch.Plan, s *submitted, area jobdir.Area, s
 	return nil
 }
 
-// failure is why the launcher cannot find out whether an order may be given: a disk that is full.
+// failure is why the launcher cannot determine whether an order may be given: a disk that is full.
 type failure struct{ err error }
 
 // Error returns the text.
@@ -92,7 +92,7 @@ func checkTask(d *job.Description, s *submission.Submission) error {
 	a, task := s.Array, d.ID.Task
 	switch {
 	case a == nil && task != 0:
-		return fmt.Errorf("job %d has no task %d: it is no array job", d.ID.Job, task)
+		return fmt.Errorf("job %d has no task %d: it is not an array job", d.ID.Job, task)
 	case a != nil && (a.Step < 1 || task < a.First || task > a.Last || (task-a.First)%a.Step != 0):
 		return fmt.Errorf("job %d has no task %d", d.ID.Job, task)
 	}
@@ -144,14 +144,14 @@ func same(a, b any) (bool, error) {
 func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *userdb.User, area jobdir.Area, script []byte) error {
 	d := p.Description
 	if d.Host != r.Site.Host {
-		return fmt.Errorf("the host %q is not this one, %s", d.Host, r.Site.Host)
+		return fmt.Errorf("the host %q is not this host, %s", d.Host, r.Site.Host)
 	}
 	if len(p.Hosts) == 0 {
 		return errors.New("the plan has no host in pe_hostfile")
 	}
 	for _, h := range p.Hosts {
 		if h.Host != r.Site.Host {
-			return fmt.Errorf("the host %q in pe_hostfile is not this one, %s", h.Host, r.Site.Host)
+			return fmt.Errorf("the host %q in pe_hostfile is not this host, %s", h.Host, r.Site.Host)
 		}
 	}
 	o := &launch.Assignment{
@@ -245,7 +245,7 @@ func interactive(o *launch.Assignment, s *submission.Submission, d *job.Descript
 		}
 	}
 	if term := o.Interactive.Term; strings.Trim(term, termCharacters) != "" || len(term) > mostTerm {
-		return fmt.Errorf("TERM %.200q is no terminal type: expected at most %d letters, digits and %s", term, mostTerm, "._+-")
+		return fmt.Errorf("TERM %.200q is not a terminal type: expected at most %d letters, digits and %s", term, mostTerm, "._+-")
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func checkVariables(d, want *job.Description) error {
 	trusted := slices.Clone(want.Trusted)
 	for _, v := range more {
 		name, _, _ := strings.Cut(v, "=")
-		if !launch.IsThing(name) {
+		if !launch.IsElement(name) {
 			return fmt.Errorf("the environment of job %d has %.200q, which user %s has not submitted", d.ID.Job, v, d.Owner)
 		}
 		trusted = append(trusted, name)
@@ -325,7 +325,7 @@ func checkLimits(d *job.Description, s *submission.Submission) error {
 			value  uint64
 		}{{"s_", false, l.Soft}, {"h_", true, l.Hard}} {
 			if most, ok := s.Ceiling(resource, c.hard); ok && c.value > most {
-				return fmt.Errorf("the limit %s of job %d is %s, above the %s that user %s has asked for",
+				return fmt.Errorf("the limit %s of job %d is %s, above the %s that user %s has requested",
 					c.prefix+resource.String(), d.ID.Job, resource.Format(c.value), resource.Format(most), d.Owner)
 			}
 		}

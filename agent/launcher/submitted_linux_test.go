@@ -98,7 +98,7 @@ func (w *world) prepare(o *order) *Error {
 	return w.ask(kindPrepare, &prepareBody{Plan: o.plan, Script: true, Submitted: &submitted{o.key, &o.claim}}, fd)
 }
 
-// TestForgedSubmissions: a front that was captured can start nothing but what the owner of the job has submitted.
+// TestForgedSubmissions checks that a captured front can start only jobs that their owners have submitted.
 func TestForgedSubmissions(t *testing.T) {
 	w, s := newStrictWorld(t)
 	environment := func(d *job.Description, v string) {
@@ -117,13 +117,13 @@ func TestForgedSubmissions(t *testing.T) {
 		want  string
 	}{
 		"another script":                      {func(o *order) { o.script = []byte("rm -rf ~\n") }, "is not the one"},
-		"a script that the front says it is":  {func(o *order) { o.script, o.claim.Script = []byte("x\n"), submission.ScriptSum([]byte("x\n")) }, "something else"},
+		"a script that the front says it is":  {func(o *order) { o.script, o.claim.Script = []byte("x\n"), submission.ScriptSum([]byte("x\n")) }, "something other than"},
 		"a job that nobody has submitted":     {func(o *order) { o.key = "nosuchkey" }, "has not submitted"},
 		"no key":                              {func(o *order) { o.key = "" }, "no submission"},
 		"a key that leads up":                 {func(o *order) { o.key = "../65534.k" }, "no submission"},
 		"a job of another user":               {func(o *order) { w.stranger(o) }, "has not submitted"},
 		"another command":                     {func(o *order) { o.plan.Description.Command.Args = []string{"-c", "id"} }, "the command of job"},
-		"another command in both places":      {func(o *order) { o.plan.Description.Command.Args, o.claim.Args = []string{"x"}, []submission.Text{"x"} }, "something else"},
+		"another command in both places":      {func(o *order) { o.plan.Description.Command.Args, o.claim.Args = []string{"x"}, []submission.Text{"x"} }, "something other than"},
 		"no shell":                            {func(o *order) { o.plan.Description.Command.NoShell = true }, "the command of job"},
 		"another shell":                       {func(o *order) { o.plan.Description.Command.Shell = "/tmp/shell" }, "the shell"},
 		"a shell of the user":                 {func(o *order) { o.plan.Description.Command.OwnShell = true }, "the command of job"},
@@ -145,9 +145,9 @@ func TestForgedSubmissions(t *testing.T) {
 		"another directory of the submission": {func(o *order) { environment(o.plan.Description, "SGE_O_WORKDIR=/tmp/x") }, "SGE_O_WORKDIR"},
 		"another name":                        {func(o *order) { o.plan.Description.Name = "m" }, "name"},
 		"another account":                     {func(o *order) { o.plan.Description.Account = "m" }, "account"},
-		"another host":                        {func(o *order) { o.plan.Description.Host = "other" }, "is not this one"},
+		"another host":                        {func(o *order) { o.plan.Description.Host = "other" }, "is not this host"},
 		"a variable of a GPU":                 {func(o *order) { o.plan.UnfilteredEnv = []string{"LD_PRELOAD=/tmp/x.so"} }, "variables of GPUs"},
-		"another host of a parallel job":      {func(o *order) { o.plan.Hosts[0].Host = "other" }, "is not this one"},
+		"another host of a parallel job":      {func(o *order) { o.plan.Hosts[0].Host = "other" }, "is not this host"},
 		"no host of a parallel job":           {func(o *order) { o.plan.Hosts = nil }, "no host"},
 		"a prolog":                            {func(o *order) { o.plan.Description.Prolog = "/tmp/x" }, "prolog"},
 		"a prolog with other arguments":       {func(o *order) { o.plan.Description.Prolog = "/site/prolog -c id" }, "prolog"},
@@ -161,9 +161,9 @@ func TestForgedSubmissions(t *testing.T) {
 			o.plan.Description.Ckpt = &job.Checkpoint{Name: "c", Interface: "userdefined", Command: "/tmp/x"}
 		}, "ckpt_command"},
 		"a terminal of a batch job":     {func(o *order) { o.plan.Description.Terminal = &job.Terminal{Pipes: true} }, "only qrsh and qlogin"},
-		"a terminal in both places":     {func(o *order) { o.plan.Description.Terminal, o.claim.Interactive = &job.Terminal{}, true }, "something else"},
+		"a terminal in both places":     {func(o *order) { o.plan.Description.Terminal, o.claim.Interactive = &job.Terminal{}, true }, "something other than"},
 		"a higher limit":                {func(o *order) { o.plan.Description.Limits[job.RT].Hard = 1000 }, "h_rt"},
-		"a task of a job without tasks": {func(o *order) { w.task(o, 3) }, "no array job"},
+		"a task of a job without tasks": {func(o *order) { w.task(o, 3) }, "not an array job"},
 		"start_proc_args":               {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) { p.Start = "/tmp/x" }) }, "start_proc_args"},
 		"output of start_proc_args":     {func(o *order) { w.parallel(o, func(p *job.ParallelEnvironment) { p.StdoutPath = "/tmp/x" }) }, "parallel environment"},
 	} {
@@ -181,7 +181,7 @@ func TestForgedSubmissions(t *testing.T) {
 		private(o)
 		want := "lacks the private files"
 		if !o.claim.PrivateTmp {
-			want = "something else"
+			want = "something other than"
 		}
 		w.refusedWith("no private files", w.prepare(o), want)
 	}
@@ -222,8 +222,8 @@ func (w *world) startSession(o *order) *Error {
 	return w.ask(kindPrepare, &prepareBody{Plan: o.plan, Submitted: &submitted{o.key, &o.claim}})
 }
 
-// TestForgedSessions: a front that was captured makes no batch job of an interactive one, starts another command or
-// shell in none, and gets no terminal that there is not.
+// TestForgedSessions checks that a captured front cannot turn an interactive job into a batch job, change its
+// command or shell, or get a terminal that does not exist.
 func TestForgedSessions(t *testing.T) {
 	w, s := newStrictWorld(t)
 	n := 0
@@ -232,7 +232,7 @@ func TestForgedSessions(t *testing.T) {
 		want  string
 	}{
 		"a batch job":                {func(o *order) { o.plan.Description.Terminal = nil }, "only qrsh and qlogin"},
-		"a batch job twice":          {func(o *order) { o.plan.Description.Terminal, o.claim.Interactive = nil, false }, "something else"},
+		"a batch job twice":          {func(o *order) { o.plan.Description.Terminal, o.claim.Interactive = nil, false }, "something other than"},
 		"another command":            {func(o *order) { o.plan.Description.Command.Args = []string{"x"} }, "the command of job"},
 		"another shell":              {func(o *order) { o.plan.Description.Command.Shell = "/bin/sh" }, "the command of job"},
 		"a login shell or a command": {func(o *order) { o.plan.Description.Terminal.Login = !o.plan.Description.Terminal.Login }, "the terminal of job"},
@@ -244,7 +244,7 @@ func TestForgedSessions(t *testing.T) {
 					o.plan.Description.Environment[i] = "TERM=../../tmp/x"
 				}
 			}
-		}, "is no terminal type"},
+		}, "is not a terminal type"},
 		"the way of the original": {func(o *order) { o.plan.Description.Interactive = &job.Interactive{} }, "a terminal of another kind"},
 	} {
 		for _, command := range [][]string{{"sleep", "1"}, nil} {
@@ -313,7 +313,8 @@ func (w *world) says(o *order, variables ...string) {
 	}
 }
 
-// TestSubmitted: what a user has submitted is started, byte by byte, and its submission is good for one job.
+// TestSubmitted checks that a job starts with exactly the bytes that its user has submitted, and that its submission
+// is good for one job.
 func TestSubmitted(t *testing.T) {
 	w, s := newStrictWorld(t, func(s *Server) {
 		s.Rules.Site.Queues = []Queue{{Name: "all.q", Prolog: "/site/prolog $job_id"}}
@@ -339,7 +340,7 @@ func TestSubmitted(t *testing.T) {
 		t.Errorf("the job may have %d processes, expected %d", d.UserProcesses, launch.MostProcesses(s.Config, 1))
 	}
 	again := w.order(s, "one", job.ID{Job: 8})
-	w.refusedWith("a second job", w.prepare(again), "that of another job")
+	w.refusedWith("a second job", w.prepare(again), "belongs to another job")
 	if err := w.ask(kindRemove, &removeBody{ID: job.ID{Job: 7}}); err != nil {
 		t.Error(err)
 	}
@@ -355,7 +356,7 @@ func TestSubmitted(t *testing.T) {
 	w.refusedWith("a task between", w.prepare(w.order(s, "array", job.ID{Job: 9, Task: 2}, "-t", "1-3:2")), "no task 2")
 }
 
-// TestSubmissions: submissions stay until nobody needs them, and a key is one user's.
+// TestSubmissions checks that submissions stay until no job needs them, and that a key belongs to one user.
 func TestSubmissions(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	spool, err := jobdir.OpenSpool(t.TempDir())
@@ -454,7 +455,7 @@ func TestAmendedAndCopiedJobs(t *testing.T) {
 		number int
 		want   string
 	}{
-		"something that was not submitted": {w.owner.UID, "is", &claim.Source{UID: w.owner.UID, Key: "was", Digest: lie.Digest("was")}, 7, "something else"},
+		"something that was not submitted": {w.owner.UID, "is", &claim.Source{UID: w.owner.UID, Key: "was", Digest: lie.Digest("was")}, 7, "describes the job differently"},
 		"a key that there is not":          {w.owner.UID, "is", &claim.Source{UID: w.owner.UID, Key: "x", Digest: digest}, 7, "cannot find"},
 		"a key that leads up":              {w.owner.UID, "is", &claim.Source{UID: w.owner.UID, Key: "../x", Digest: digest}, 7, "invalid claim"},
 		"a new key that leads up":          {w.owner.UID, "../is", of(was), 7, "invalid claim"},
@@ -479,14 +480,14 @@ func TestAmendedAndCopiedJobs(t *testing.T) {
 	}
 	is := w.order(s, "is0", job.ID{Job: 8}, "-N", "other")
 	is.key = "is"
-	w.refusedWith("the changed job under another number", w.prepare(is), "that of another job")
-	w.refusedWith("the job as it was under another number", w.prepare(w.order(s, "was", job.ID{Job: 8})), "that of another job")
+	w.refusedWith("the changed job under another number", w.prepare(is), "belongs to another job")
+	w.refusedWith("the job as it was under another number", w.prepare(w.order(s, "was", job.ID{Job: 8})), "belongs to another job")
 	is = w.order(s, "is1", id, "-N", "other")
 	is.key = "is"
 	if err := w.prepare(is); err != nil {
 		t.Error(err)
 	}
-	for number, want := range map[int]string{-1: "there is no job", 7: "", 8: "that of another job"} { // a copy of a job that has started
+	for number, want := range map[int]string{-1: "there is no job", 7: "", 8: "belongs to another job"} { // a copy of a job that has started
 		source := &claim.Source{UID: w.owner.UID, Key: "is", Digest: digest, Job: number}
 		if err := s.Rules.Submissions.Amend(w.owner.UID, fmt.Sprint("copy", number+1), digest, source, 0); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("a copy of job %d: %v, expected %q", number, err, want)
@@ -544,9 +545,9 @@ func TestOldSubmissionsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestDeskTakesClaimsOfAnyUser checks that the launcher takes claims of any user, also over a
+// TestSubmissionSocketTakesClaimsOfAnyUser checks that the launcher takes claims of any user, also over a
 // socket with a long path, and nothing but claims.
-func TestDeskTakesClaimsOfAnyUser(t *testing.T) {
+func TestSubmissionSocketTakesClaimsOfAnyUser(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	spool, err := jobdir.OpenSpool(filepath.Join(t.TempDir(), strings.Repeat("a", 100)))
 	if err != nil {
@@ -563,7 +564,7 @@ func TestDeskTakesClaimsOfAnyUser(t *testing.T) {
 	passwd := filepath.Join(t.TempDir(), "passwd")
 	testenv.WriteFile(t, passwd, "root:x:0:0::/:/bin/sh\n")
 	users := userdb.Database{Passwd: passwd}
-	d, err := OpenDesk(spool, &Rules{Submissions: s, Users: users}, []string{"/nonexistent/sge_request", requests})
+	d, err := OpenSubmissionSocket(spool, &Rules{Submissions: s, Users: users}, []string{"/nonexistent/sge_request", requests})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -612,7 +613,7 @@ func TestDeskTakesClaimsOfAnyUser(t *testing.T) {
 		"a copy for somebody":             {claim.Claim{Key: "e", Digest: digest, Of: of, For: &alice}, "only root"},
 		"a change of one for another one": {claim.Claim{Key: "e", Digest: digest, Of: of, Job: 5, For: &bob}, "only root"},
 		"a change of another user":        {claim.Claim{Key: "e", Digest: digest, Of: of, Job: 5}, "cannot change or copy a job of user ID 1000"},
-		"a new job with a number":         {claim.Claim{Key: "e", Digest: digest, Job: 5}, "has no number"},
+		"a new job with a number":         {claim.Claim{Key: "e", Digest: digest, Job: 5}, "has a job number"},
 	} {
 		if err := dial().Claim(&c.claim); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, expected %q", name, err, c.want)
@@ -623,17 +624,17 @@ func TestDeskTakesClaimsOfAnyUser(t *testing.T) {
 	}
 }
 
-// TestDeskRefusesUserIDsWithoutUser checks that the desk takes no claims of user IDs without a
+// TestSubmissionSocketRefusesUserIDsWithoutUser checks that the submission socket takes no claims of user IDs without a
 // user, and keeps connections free for users. Each user may have thousands of such IDs
 // (newuidmap(1)).
-func TestDeskRefusesUserIDsWithoutUser(t *testing.T) {
+func TestSubmissionSocketRefusesUserIDsWithoutUser(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	for _, c := range []struct {
 		passwd string
 		minUID int
 		want   string
 	}{
-		{"alice:x:1000:1000::/:/bin/sh\n", 0, "user ID 0 is no user's"},
+		{"alice:x:1000:1000::/:/bin/sh\n", 0, "no user of this host has user ID 0"},
 		{"root:x:0:0::/:/bin/sh\n", 1, "below min_uid 1"},
 	} {
 		spool, err := jobdir.OpenSpool(t.TempDir())
@@ -643,7 +644,7 @@ func TestDeskRefusesUserIDsWithoutUser(t *testing.T) {
 		defer spool.Close()
 		passwd := filepath.Join(t.TempDir(), "passwd")
 		testenv.WriteFile(t, passwd, c.passwd)
-		d, err := OpenDesk(spool, &Rules{Users: userdb.Database{Passwd: passwd}, MinUID: c.minUID}, nil)
+		d, err := OpenSubmissionSocket(spool, &Rules{Users: userdb.Database{Passwd: passwd}, MinUID: c.minUID}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -663,7 +664,7 @@ func TestDeskRefusesUserIDsWithoutUser(t *testing.T) {
 		}
 	}
 
-	d := &Desk{each: map[uint32]int{}, known: map[uint32]bool{1000: true}}
+	d := &SubmissionSocket{each: map[uint32]int{}, known: map[uint32]bool{1000: true}}
 	var entered int
 	for uid := range uint32(mostClaims) {
 		if _, ok := d.enter(100_000 + uid); ok {

@@ -44,7 +44,7 @@ func (v *siteVerifier) last() []submit.Parameter {
 }
 
 // newVerifyingWorld returns a world whose launcher has a verifier of jobs.
-func newVerifyingWorld(t *testing.T) (w *world, s *Server, d *Desk, site *siteVerifier) {
+func newVerifyingWorld(t *testing.T) (w *world, s *Server, d *SubmissionSocket, site *siteVerifier) {
 	t.Helper()
 	w, s = makeWorld(t)
 	var err error
@@ -58,13 +58,13 @@ func newVerifyingWorld(t *testing.T) (w *world, s *Server, d *Desk, site *siteVe
 	s.Rules.Site = Site{Host: "host", Config: s.Config, Objects: Objects{Shells: []string{"/bin/sh"}}, BinaryPath: "/usr/sbin", Arch: "lx-amd64"}
 	site = &siteVerifier{}
 	s.Verify = site.verify
-	d = &Desk{submissions: s.Rules.Submissions, users: userdb.System(), minUID: 1000, verifies: s.Rules.Site.verifies()}
+	d = &SubmissionSocket{submissions: s.Rules.Submissions, users: userdb.System(), minUID: 1000, verifies: s.Rules.Site.verifies()}
 	w.serve(s)
 	return w, s, d, site
 }
 
-// typed submits a job to the desk, as qsub does.
-func typed(t *testing.T, d *Desk, uid uint32, key string, args ...string) *submission.Verification {
+// typed submits a job to the submission socket, as qsub does.
+func typed(t *testing.T, d *SubmissionSocket, uid uint32, key string, args ...string) *submission.Verification {
 	t.Helper()
 	r, err := submit.Parse(submit.Input{Args: append(args, "-l", "h_rt=100", "-b", "y", "true", "an argument"), Cwd: "/", Master: true})
 	if err != nil {
@@ -116,8 +116,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestForgedVerifications: a front that was captured gives the verifier of the site no job that its user has not
-// submitted, in particular not in the name of another user.
+// TestForgedVerifications checks that a captured front can give the verifier of the site only jobs that their users
+// have submitted, in particular none in the name of another user.
 func TestForgedVerifications(t *testing.T) {
 	w, s, d, site := newVerifyingWorld(t)
 	uid := w.owner.UID

@@ -59,7 +59,7 @@ func (x *call) confirmed(r *submit.Request) error {
 	}
 	c := x.in.Confirmation
 	if c == nil || !submission.ValidKey(c.Key) || x.digest(r) != c.Digest {
-		return errors.New("job rejected: it is not the job that the command has told the launcher of; if the default options were just changed, submit the job again")
+		return errors.New("job rejected: the command has confirmed another job to the launcher; if the default options were just changed, submit the job again")
 	}
 	return nil
 }
@@ -93,7 +93,8 @@ type amending struct {
 	err         error              // why no more is made
 }
 
-// amended is what was found out about a change of a job: the key of the confirmed submission, or why it is refused.
+// amended is the result of checking a change of a job: the key of the confirmed submission, or the
+// reason for refusing the change.
 type amended struct {
 	key string
 	err error
@@ -117,8 +118,7 @@ func (a *amending) text(s *submission.Submission) ([]byte, error) {
 }
 
 // Amend returns the submission after a change by a command line: a change by qalter, a copy by
-// qresub. It returns nil for a line that has no such effect: what is wrong with it is for Run to
-// say.
+// qresub. It returns nil for a line that has no such effect; Run reports what is wrong with it.
 func Amend(in *Input, was *submission.Submission) *submission.Submission {
 	next := *was
 	switch in.Name {
@@ -184,7 +184,7 @@ func Submitted(j *cell.Job, r *submit.Request, session bool) *submission.Submiss
 		origin = *j.Origin
 	}
 	s := of(r, origin.Directory, origin.Environment)
-	if sum, is := j.ScriptBeside(); is {
+	if sum, is := j.SeparateScript(); is {
 		s.Script = sum
 	}
 	return s
@@ -229,8 +229,8 @@ func (x *call) owns(j *cell.Job) bool {
 
 // Why jobs are not changed or copied.
 var (
-	errAmended  = errors.New("denied: it is not what the command has told the launcher of: the job has changed meanwhile")
-	errEarlier  = errors.New("denied: an earlier job of the command is not what the command has told the launcher of")
+	errAmended  = errors.New("denied: the job has changed since the command confirmed it to the launcher")
+	errEarlier  = errors.New("denied: an earlier job of the command differs from what the command confirmed to the launcher")
 	errNotOwner = errors.New("denied: with --front-user only the owner of a job or root can change what the job runs, its environment, files or limits")
 	errNotOwn   = errors.New("denied: with --front-user only the owner of a job can copy it")
 	// errCopyVerified: the command cannot tell the launcher all parameters that the verifier would get.
@@ -281,7 +281,7 @@ func (x *call) copied(j *cell.Job, is *submit.Request) (string, error) {
 		return "", errNotOwn
 	}
 	next := submission.Of(is, by.Directory, by.Environment)
-	if sum, beside := j.ScriptBeside(); beside && is.Script == nil {
+	if sum, separate := j.SeparateScript(); separate && is.Script == nil {
 		next.Script = sum
 	}
 	return x.amended(j, next)

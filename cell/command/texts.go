@@ -113,7 +113,7 @@ func labelOf(e *cell.Event) any {
 	return "job " + number(e.Job)
 }
 
-// verbOf returns what the command would do with a hold.
+// verbOf returns the verb of the refused operation on a hold: "set" or "remove".
 func verbOf(e *cell.Event) any {
 	if e.Remove {
 		return "remove"
@@ -236,7 +236,7 @@ var eventTexts = map[cell.EventKind]func(*cell.Event) string{
 	cell.TooManySubmissions: tooManySubmissions,
 	cell.RequestRefused:     requestRefused,
 	cell.SlotsRefused:       form("job rejected: %s", causeOf),
-	cell.NoSuchThings:       form("no host can ever give the job the GPUs that it requests, or other things with such attributes; there are: %s", nameOf),
+	cell.NoSuchElements:     form("no host can ever give the job the GPUs that it requests, or other elements with such attributes; there are: %s", nameOf),
 	cell.OwnPredecessor:     form("denied: job %q may not be its own jobnet predecessor", nameOf),
 	cell.ArrayHoldOfSingle:  form("Can only specify \"-hold_jid_ad\" option with an array job (using \"-t\" option)"),
 	cell.ArrayHoldOfRange:   form("This array job must have the same range of sub-tasks as the dependent array job specified with -hold_jid_ad"),

@@ -252,6 +252,10 @@ func (v *View) taskDetail(t *cell.Task) qstat.TaskDetail {
 		}
 		d.Notice = strings.Join(notices, "; ")
 		d.GPUUsage = gpuUsage(&t.Live.GPU)
+		grants := t.Running().Grants
+		for i := range grants {
+			d.Elements = append(d.Elements, v.elements(&grants[i])...)
+		}
 	}
 	if t.Used != (tickets.Amounts{}) || d.MaxVirtualMemory > 0 {
 		d.Usage = &qstat.Usage{CPU: t.Used[tickets.CPU], Memory: t.Used[tickets.Mem], IO: t.Used[tickets.IO]}

@@ -200,7 +200,7 @@ func (v *View) running(t *cell.Task, p *priority.Priority, k *tickets.Tickets) q
 	row.ExtraMaster = pe != nil && !pe.JobIsFirstTask
 	all := run.Slots()
 	for _, g := range run.Grants {
-		grant := qstat.Grant{Queue: v.model.InstanceName(g.Instance), Slots: g.Slots}
+		grant := qstat.Grant{Queue: v.model.InstanceName(g.Instance), Slots: g.Slots, Elements: v.elements(&g)}
 		if pe != nil && pe.ControlSlaves && all > 0 {
 			part := part(shown(t.Tickets), float64(g.Slots)/float64(all))
 			grant.Tickets = &part
@@ -208,6 +208,18 @@ func (v *View) running(t *cell.Task, p *priority.Priority, k *tickets.Tickets) q
 		row.Grants = append(row.Grants, grant)
 	}
 	return row
+}
+
+// elements returns the elements of resource maps in a grant.
+func (v *View) elements(g *scheduler.Grant) (list []qstat.MapElements) {
+	for _, t := range g.Elements {
+		host := v.model.HostName(v.model.HostOf(g.Instance))
+		if t.At == scheduler.AtGlobal() {
+			host = qconf.GlobalHost
+		}
+		list = append(list, qstat.MapElements{Name: v.attribute(t.Attribute), Host: host, IDs: t.IDs})
+	}
+	return list
 }
 
 // part returns a fraction of tickets. It rounds values next to a whole number, so that the parts

@@ -62,9 +62,13 @@ func (v *View) queue(id scheduler.InstanceID, s Selection) qstat.QueueInstance {
 func (v *View) attribute(id scheduler.AttributeID) string { return v.model.Attributes()[id].Name }
 
 func (v *View) resource(r *scheduler.Resource, f value.Form) qstat.Resource {
-	return qstat.Resource{
+	shown := qstat.Resource{
 		Dominance: string([]byte{r.Layer, byte(r.Kind)}), Name: v.attribute(r.Attribute), Value: r.Value.Format(f),
 	}
+	if r.Total.IsValid() && !r.Total.IsInfinite() {
+		shown.Total = r.Total.Number()
+	}
+	return shown
 }
 
 // queueType returns the letters of the types of a queue instance.

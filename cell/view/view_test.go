@@ -52,7 +52,7 @@ func TestSelectedResources(t *testing.T) {
 		want []qstat.Resource
 	}{
 		{view.None, nil},
-		{view.Selection{"lic", "mem"}, []qstat.Resource{{Dominance: "gc", Name: "lic", Value: "5"}, {Dominance: "hl", Name: "mem", Value: "1.000G"}}},
+		{view.Selection{"lic", "mem"}, []qstat.Resource{{Dominance: "gc", Name: "lic", Value: "5", Total: 8}, {Dominance: "hl", Name: "mem", Value: "1.000G"}}},
 	} {
 		if diff := cmp.Diff(c.want, byName(m, c.s)["a.q@n1"].Resources); diff != "" {
 			t.Errorf("%v: %s", c.s, diff)
@@ -68,7 +68,8 @@ func TestSelectedResources(t *testing.T) {
 	}
 }
 
-// A slot that reservations have at different times is counted once by qhost.
+// TestSlotsOfReservations checks that qhost counts a slot once if several reservations have it at
+// different times.
 func TestSlotsOfReservations(t *testing.T) {
 	m := newMaster(t)
 	for _, line := range [][]string{
@@ -103,8 +104,8 @@ func TestSlotsOfReservations(t *testing.T) {
 	}
 }
 
-// Of parallel jobs whose environment controls its slaves each grant has its part of the
-// tickets, and the master may be none of the slots.
+// TestParallelTasks checks a parallel job whose environment controls its slaves: each grant has its
+// part of the tickets, and the master need not have one of the slots.
 func TestParallelTasks(t *testing.T) {
 	m := newMaster(t)
 	m.qsub("-b y -pe fill 6 -binding linear x")

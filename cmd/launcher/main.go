@@ -25,6 +25,7 @@ import (
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
@@ -77,6 +78,7 @@ type options struct {
 	config                   *qconf.Configuration
 	front                    []string
 	apart                    bool // the service manager starts the fronts
+	ordered                  bool // a master orders jobs, so users confirm none
 }
 
 // list is an option that may be repeated.
@@ -92,6 +94,8 @@ func (l *list) Set(s string) error {
 func parse(args []string) (*options, error) {
 	o := &options{}
 	var attributes list
+	var permitted string
+	var required bool
 	site := -1
 	flags := flag.NewFlagSet("execd-launcher", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -100,25 +104,28 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.execd, "execd", "", "")
 	flags.StringVar(&o.host, "host", "", "")
 	flags.BoolVar(&o.apart, "apart", false, "")
+	flags.BoolVar(&o.ordered, "ordered", false, "")
+	flags.StringVar(&permitted, "procedures", "", "")
+	flags.BoolVar(&required, "procedures-required", false, "")
 	flags.Var(&attributes, "set", "")
 	flags.IntVar(&site, "objects", site, "")
 	flags.StringVar(&o.gpuRoot, "gpu-root", "", "")
 	flags.Var(&o.gpus, "gpu", "")
 	flags.Var(&o.requests, "requests", "")
 	if err := flags.Parse(args); err != nil {
-		return nil, fmt.Errorf("%w; execd starts it, see execd standalone --help", err)
+		return nil, fmt.Errorf("%w; do not run this program yourself: execd starts it, see execd standalone --help", err)
 	}
 	o.front, o.rules.Users = flags.Args(), userdb.System()
 	switch {
 	case o.user == "" || o.spool == "" || o.execd == "" || site < 0 || len(o.front) == 0:
-		return nil, errors.New("execd starts it, see execd standalone --help")
+		return nil, errors.New("do not run this program yourself: execd starts it, see execd standalone --help")
 	case os.Geteuid() != 0:
-		return nil, errors.New("it is a part of a daemon of root, and runs as root only")
+		return nil, errors.New("it is a part of a daemon of root and can only run as root")
 	}
 	var err error
 	for _, name := range []string{"min_uid", "min_gid"} {
 		if !slices.ContainsFunc(attributes, func(line string) bool { return strings.HasPrefix(line, name+" ") }) {
-			return nil, fmt.Errorf("%s is missing; execd starts it, see execd standalone --help", name)
+			return nil, fmt.Errorf("%s is missing; do not run this program yourself: execd starts it, see execd standalone --help", name)
 		}
 	}
 	if o.config, err = qconf.ParseConfiguration("global", []byte(strings.Join(attributes, "\n")+"\n")); err != nil {
@@ -129,6 +136,9 @@ func parse(args []string) (*options, error) {
 		return nil, err
 	}
 	o.rules.MinUID, o.rules.MinGID, o.rules.GroupIDs, o.rules.Tmpdirs = o.config.MinUID, o.config.MinGID, o.config.GIDRange, objects.Tmpdirs
+	if permitted != "" {
+		o.rules.Permitted = procedures.NewFile(permitted, required).Read
+	}
 	o.rules.Site = launcher.Site{
 		Host: o.host, Config: o.config, Objects: *objects, BinaryPath: filepath.Dir(o.execd), Arch: job.Arch(runtime.GOARCH),
 		SGERoot: os.Getenv("SGE_ROOT"), SGECell: os.Getenv("SGE_CELL"),
@@ -174,21 +184,25 @@ func (o *options) serve() (int, error) {
 		return 0, err
 	}
 	defer func() { _ = log.Close() }()
-	desk, err := o.openDesk(spool)
-	if err != nil {
-		return 0, err
+	var submissions *launcher.SubmissionSocket
+	if !o.ordered {
+		if submissions, err = o.openSubmissionSocket(spool); err != nil {
+			return 0, err
+		}
+		defer o.rules.Submissions.Close()
 	}
-	defer o.rules.Submissions.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	defer desk.Close()
+	if submissions != nil {
+		defer submissions.Close()
+		wait.Go(func() {
+			if err := submissions.Serve(ctx); err != nil {
+				say(err.Error())
+			}
+		})
+	}
 	defer cancel()
-	wait.Go(func() {
-		if err := desk.Serve(ctx); err != nil {
-			say(err.Error())
-		}
-	})
 	wait.Go(func() { shrink.Run(ctx) })
 	o.rules.FrontUID = user.UID
 	server := &launcher.Server{
@@ -222,15 +236,15 @@ func (o *options) serve() (int, error) {
 	if !o.apart {
 		server.Args = o.front
 	}
-	door, err := launcher.OpenDoor(spool, user, func(err error) { say(err.Error()) })
+	socket, err := launcher.OpenFrontSocket(spool, user, func(err error) { say(err.Error()) })
 	if err != nil {
 		return 0, err
 	}
-	defer door.Close()
+	defer socket.Close()
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: os.Environ(), Apart: o.apart}
-	return server.Run(f, door, signals, say)
+	return server.Run(f, socket, signals, say)
 }
 
 // gpuFile is where in the spool directory the numbers of GPUs are.
@@ -248,15 +262,15 @@ func (o *options) openGPUs() *gpu.Register {
 	return r
 }
 
-// openDesk opens the socket on which users confirm their submissions.
-func (o *options) openDesk(spool *jobdir.Spool) (*launcher.Desk, error) {
+// openSubmissionSocket opens the socket on which users confirm their submissions.
+func (o *options) openSubmissionSocket(spool *jobdir.Spool) (*launcher.SubmissionSocket, error) {
 	var err error
 	if o.rules.Submissions, err = launcher.OpenSubmissions(spool); err != nil {
 		return nil, err
 	}
-	desk, err := launcher.OpenDesk(spool, &o.rules, o.requests)
+	submissions, err := launcher.OpenSubmissionSocket(spool, &o.rules, o.requests)
 	if err != nil {
 		o.rules.Submissions.Close()
 	}
-	return desk, err
+	return submissions, err
 }

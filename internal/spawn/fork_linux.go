@@ -69,15 +69,15 @@ func fork(calls []call, envp []uintptr, reportTo uintptr, cgroup int) (uintptr, 
 		return pid, forkErr
 	}
 
-	// The child. A job starts with default dispositions and nothing blocked,
-	// whatever its supervisor inherited; SIGKILL and SIGSTOP refuse, unheard.
+	// The child. A job starts with default dispositions and without blocked signals, whatever its
+	// supervisor inherited. The calls for SIGKILL and SIGSTOP fail, which is ignored.
 	for sig := uintptr(1); sig <= numSignals; sig++ {
 		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigsetSize, 0, 0)
 	}
 	failed.index = -1
 	for i := range calls {
 		c := &calls[i]
-		if (c.after != 0 && uintptr(last) != c.after) || (c.door && cgroup >= 0) {
+		if (c.after != 0 && uintptr(last) != c.after) || (c.entersGroup && cgroup >= 0) {
 			continue
 		}
 		if c.nr == callTell {

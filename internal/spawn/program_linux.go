@@ -57,8 +57,8 @@ type call struct {
 	// the call has succeeded.
 	patch     int
 	patchWith uintptr
-	// door marks a call that a child does not need if it was started directly in its control group.
-	door bool
+	// entersGroup marks a call that a child does not need if it was started directly in its control group.
+	entersGroup bool
 }
 
 const (
@@ -70,8 +70,8 @@ const (
 // value is empty. Every method appends to the list; the comments say which failures fail the start.
 type Program struct {
 	calls []call
-	told  []told // of each call
-	room  []byte // for the next strings
+	about []description // of each call
+	room  []byte        // for the next strings
 	envp  []uintptr
 	err   error
 	// keep holds the objects to which the calls point, because the garbage collector does not see
@@ -84,8 +84,8 @@ type Program struct {
 	stat   uintptr // where Look has the kernel write; 0 until it is needed
 }
 
-// told is the error data of a call.
-type told struct {
+// description describes a call for errors.
+type description struct {
 	stage Stage
 	what  string
 	look  bool // the call only looks at the file
@@ -113,9 +113,9 @@ func (f *StartError) Unwrap() error { return f.Errno }
 func (p *Program) add(stage Stage, what string, c call) {
 	const usual = 48
 	if p.calls == nil {
-		p.calls, p.told = make([]call, 0, usual), make([]told, 0, usual)
+		p.calls, p.about = make([]call, 0, usual), make([]description, 0, usual)
 	}
-	p.calls, p.told = append(p.calls, c), append(p.told, told{stage: stage, what: what})
+	p.calls, p.about = append(p.calls, c), append(p.about, description{stage: stage, what: what})
 }
 
 func sys(nr uintptr, args ...uintptr) call {
@@ -124,7 +124,7 @@ func sys(nr uintptr, args ...uintptr) call {
 	return c
 }
 
-// hold keeps what p points to until the child has been started and reaped.
+// hold keeps the object at an address alive until the child has been started and reaped.
 func (p *Program) hold(at unsafe.Pointer) uintptr {
 	if p.keep == nil {
 		p.keep = make([]unsafe.Pointer, 0, 24)
@@ -214,12 +214,12 @@ func (p *Program) Affinity(mask []uint64) {
 }
 
 // Cgroup starts the child in a control group of v2: dir is a descriptor of its directory. If the
-// kernel cannot do that (before Linux 5.7, or without permission), the child writes "0" to door,
+// kernel cannot do that (before Linux 5.7, or without permission), the child writes "0" to procs,
 // the open file cgroup.procs, named what; this waits for an RCU grace period of some milliseconds.
-func (p *Program) Cgroup(dir, door int, what string) {
+func (p *Program) Cgroup(dir, procs int, what string) {
 	p.cgroup = dir + 1
-	p.Write(door, "0", what)
-	p.calls[len(p.calls)-1].door = true
+	p.Write(procs, "0", what)
+	p.calls[len(p.calls)-1].entersGroup = true
 }
 
 // Rlimit sets a resource limit.
@@ -284,7 +284,7 @@ func (p *Program) Look(stage Stage, path string, mayBeMissing bool) {
 	}
 	p.unblock()
 	p.add(stage, path, c)
-	p.told[len(p.told)-1].look = true
+	p.about[len(p.about)-1].look = true
 }
 
 // OpenRead opens a file for reading as descriptor fd, which must be the lowest
@@ -323,8 +323,8 @@ func (p *Program) OpenAppend(stage Stage, fd int, path, fallback string, envInde
 	second := p.openCall(fd, fallback, flags)
 	second.after = uintptr(unix.EISDIR)
 	for i, at := range envIndex {
-		// The first patch rides on the open itself, the others on calls
-		// that cannot fail.
+		// A call patches one entry. The call that opens the file patches the first; calls that cannot fail
+		// patch the others.
 		c := second
 		if i > 0 {
 			c = sys(unix.SYS_GETPID)
@@ -504,12 +504,12 @@ func (c *Child) Began() bool {
 			return false
 		case err != nil || n != len(buf): // the other end is closed by exec, by Copy and by the child's end
 			return true
-		case r.index < 0 || int(r.index) >= len(c.program.told):
+		case r.index < 0 || int(r.index) >= len(c.program.about):
 			c.failure = &StartError{Stage: StageExec, What: "no program", Errno: syscall.ENOENT, PID: c.PID}
 		case r.errno == 0:
 			c.usesFallback = true
 		default:
-			at := c.program.told[r.index]
+			at := c.program.about[r.index]
 			c.failure = &StartError{Stage: at.stage, What: at.what, Errno: syscall.Errno(r.errno), Look: at.look, PID: c.PID}
 		}
 	}

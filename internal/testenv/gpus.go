@@ -18,11 +18,12 @@ type GPU struct {
 	Unique  uint64 // of AMD's
 	Memory  uint64 // of AMD's, in bytes
 	NUMA    int
-	Minor   int // of the device, and of the render node
+	Root    string // the PCIe root, "pci0000:40"; "" if the kernel does not show it
+	Minor   int    // of the device, and of the render node
 }
 
-// GPUs makes files of /proc and /sys, as the kernel has them, that show some GPUs, below a
-// directory; there may be others already.
+// GPUs makes the files of /proc and /sys that show some GPUs, in the kernel's form, below a directory,
+// which may contain further GPUs already.
 func GPUs(t testing.TB, root string, gpus ...GPU) {
 	t.Helper()
 	file := func(text string, name ...string) {
@@ -31,6 +32,17 @@ func GPUs(t testing.TB, root string, gpus ...GPU) {
 	file("Character devices:\n  1 mem\n195 nvidia-frontend\n226 drm\n511 nvidia-uvm\n\nBlock devices:\n  8 sd", "proc/devices")
 	for i, g := range gpus {
 		pci := filepath.Join("sys/bus/pci/devices", g.Address)
+		if g.Root != "" {
+			device := filepath.Join("sys/devices", g.Root, g.Address)
+			for _, dir := range []string{device, filepath.Dir(pci)} {
+				if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Symlink(filepath.Join("../../../devices", g.Root, g.Address), filepath.Join(root, pci)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		vendor := map[string]string{"nvidia": "0x10de", "amd": "0x1002", "intel": "0x8086"}[g.Vendor]
 		file(vendor, pci, "vendor")
 		file("0x030200", pci, "class")

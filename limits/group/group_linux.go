@@ -67,10 +67,10 @@ func (g *Group) Close() {
 	}
 }
 
-// A Door is an open cgroup.procs, or tasks on v1. A process with one thread enters the group by
+// Entry is an open file cgroup.procs, or tasks on v1. A process with one thread enters the group by
 // writing "0" to the descriptor. The kernel checks the rights of the process that opened the file
 // (since Linux 5.16; before that it checks the writer, which is still root here).
-type Door struct {
+type Entry struct {
 	FD   int
 	Path string
 	// Dir is the descriptor of a v2 group's directory, for CLONE_INTO_CGROUP (clone3(2)); -1 for a
@@ -78,10 +78,10 @@ type Door struct {
 	Dir int
 }
 
-// Doors opens the group in each hierarchy. A process is in the group after it has entered all of
-// them. The caller closes them with CloseDoors after it has started the child.
-func (g *Group) Doors() ([]Door, error) {
-	var doors []Door
+// Entries opens the group in each hierarchy. A process is in the group after it has used all of them.
+// The caller closes them with CloseEntries after it has started the child.
+func (g *Group) Entries() ([]Entry, error) {
+	var entries []Entry
 	for _, dir := range g.paths.Dirs {
 		path := dir + "/" + Tasks
 		if dir == g.paths.Unified {
@@ -89,23 +89,23 @@ func (g *Group) Doors() ([]Door, error) {
 		}
 		fd, err := open(path, unix.O_WRONLY)
 		if err != nil {
-			CloseDoors(doors)
+			CloseEntries(entries)
 			return nil, err
 		}
-		door := Door{fd, path, -1}
+		entry := Entry{fd, path, -1}
 		if dir == g.paths.Unified {
-			if door.Dir, err = open(dir, unix.O_PATH|unix.O_DIRECTORY); err != nil {
-				door.Dir = -1 // cgroup.procs is used instead
+			if entry.Dir, err = open(dir, unix.O_PATH|unix.O_DIRECTORY); err != nil {
+				entry.Dir = -1 // cgroup.procs is used instead
 			}
 		}
-		doors = append(doors, door)
+		entries = append(entries, entry)
 	}
-	return doors, nil
+	return entries, nil
 }
 
-// CloseDoors closes the descriptors of Doors.
-func CloseDoors(doors []Door) {
-	for _, d := range doors {
+// CloseEntries closes the descriptors of Entries.
+func CloseEntries(entries []Entry) {
+	for _, d := range entries {
 		_ = unix.Close(d.FD)
 		if d.Dir >= 0 {
 			_ = unix.Close(d.Dir)

@@ -93,23 +93,23 @@ type job struct {
 // start runs a payload in a group and returns once it is in the group.
 func start(t *testing.T, g *group.Group, payload string) *job {
 	t.Helper()
-	doors, err := g.Doors()
+	entries, err := g.Entries()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer group.CloseDoors(doors)
+	defer group.CloseEntries(entries)
 	// The payload enters the group before it has a second thread.
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var enter strings.Builder
-	for i := range doors {
+	for i := range entries {
 		fmt.Fprintf(&enter, "echo 0 >&%d || exit\n", 3+i)
 	}
 	cmd := exec.Command("/bin/sh", "-c", enter.String()+`exec "$0"`, self)
 	cmd.Env = []string{payloadEnv + "=" + payload, "GOMAXPROCS=1"}
-	for _, d := range doors {
+	for _, d := range entries {
 		fd, err := unix.FcntlInt(uintptr(d.FD), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)

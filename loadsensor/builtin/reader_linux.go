@@ -213,6 +213,9 @@ func (r *Reader) readProcessors() {
 	r.static(MThread, strconv.Itoa(p.Threads))
 	r.static(MTopology, orNone(p.Topology))
 	r.dynamic(MTopologyInUse, orNone(p.InUse))
+	if p.GPUs != "" {
+		r.dynamic(MTopologyGPU, p.GPUs)
+	}
 }
 
 func orNone(topology string) string {

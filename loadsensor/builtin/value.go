@@ -31,6 +31,7 @@ const (
 	MThread        = "m_thread"
 	MTopology      = "m_topology"
 	MTopologyInUse = "m_topology_inuse"
+	MTopologyGPU   = "m_topology_gpu"
 
 	// The kernel's estimate of the memory available to programs without swapping. mem_free counts
 	// shared memory and tmpfs as free.
@@ -70,6 +71,9 @@ type Processors struct {
 	Sockets, Cores, Threads int
 	Topology                string // SCTTCTT; NONE if it is unknown
 	InUse                   string // the same with the cores of bound jobs in lower case
+	// GPUs is where the GPUs of the host are, as topology.FormatDevices writes it; empty for none. It is
+	// reported only if the host offers GPUs.
+	GPUs string
 }
 
 // FormatNumber formats load averages and percentages as C's %f does.

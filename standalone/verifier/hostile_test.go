@@ -23,13 +23,12 @@ var long = []submit.Parameter{{Name: "N", Value: strings.Repeat("x", 1<<20)}}
 // holds leaves a process, and goes on when that has the pipe.
 const holds = "{ : > PID; exec sleep 600; } 9>FIFO &\nuntil [ -e PID ]; do :; done\n"
 
-// TestNoVerifierIsWaitedForForEver checks that a verifier and the processes that it has started
-// end, and that the daemon does not wait longer than its time limit, whatever processes it leaves
+// TestHostileVerifiers checks that a verifier and the processes that it has started end, and that the daemon does not wait longer than its time limit, whatever processes it leaves
 // behind and however little it reads.
-func TestNoVerifierIsWaitedForForEver(t *testing.T) {
+func TestHostileVerifiers(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, err string
-		leaves    bool // a process that is not of the group any more
+		leaves    bool // a process that has left the group
 	}{
 		"a process holds its output":            {text: holds + answers},
 		"the same, after it was silent":         {text: holds + "exec sleep 600\n", err: "got no response"},

@@ -33,7 +33,7 @@ func (s *Server) listenUnix(path string) (net.Listener, error) {
 	}
 	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
 	if len(fresh) > mostOfPath {
-		return nil, fmt.Errorf("its path has %d bytes, and a socket may have at most %d and the number of this process (unix(7))", len(path), mostOfPath)
+		return nil, fmt.Errorf("its path with the process ID appended has %d bytes, expected at most %d (unix(7))", len(fresh), mostOfPath)
 	}
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -70,10 +70,10 @@ func checkDirectory(dir string) error {
 	}
 	owner := info.Sys().(*syscall.Stat_t).Uid
 	if owner != 0 && owner != uint32(os.Geteuid()) {
-		return fmt.Errorf("the directory %q belongs to user id %d, expected root", dir, owner)
+		return fmt.Errorf("the directory %q belongs to user ID %d, expected root", dir, owner)
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 {
-		return fmt.Errorf("the directory %q has mode %#o: others could put a socket of theirs there; expected 0755", dir, mode)
+		return fmt.Errorf("the directory %q has mode %#o: other users could replace the socket; expected 0755", dir, mode)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func credentials(c *net.UnixConn) (*unix.Ucred, error) {
 
 func (s *Server) listenTLS(o *TLS) (net.Listener, error) {
 	if len(o.Masters) == 0 {
-		return nil, errors.New("no names of masters are given: no master could connect")
+		return nil, errors.New("no names of masters are given: the agent would refuse every master")
 	}
 	s.masters = set(o.Masters)
 	files, err := certfile.Open(o.Files, s.options.Notify)
@@ -159,7 +159,7 @@ func (s *Server) listenLoopback(o *Loopback) (net.Listener, error) {
 	// A name may resolve differently the next time. So it is resolved here, and net.Listen gets the
 	// checked address.
 	if !address.IP.IsLoopback() {
-		return nil, fmt.Errorf("%s is not a loopback address: without certificates only those such as 127.0.0.1 and ::1 are possible", address)
+		return nil, fmt.Errorf("%s is not a loopback address: without certificates, expected one such as 127.0.0.1 or ::1", address)
 	}
 	l, err := net.ListenTCP("tcp", address)
 	if err != nil {

@@ -182,12 +182,12 @@ func signal(ctx context.Context, c *call, q *api.SignalRequest) (any, *api.Error
 		return nil, err
 	}
 	o := q.Order
-	owners, known := orders[o]
+	forOwners, known := orders[o]
 	switch {
 	case !known:
 		return nil, refuse(api.InvalidArgument, "order: there is no %q, expected one of %q", q.Order, slices.Sorted(maps.Keys(orders)))
 	case c.peer.manager:
-	case !owners:
+	case !forOwners:
 		return nil, refuse(api.PermissionDenied, "%s is ordered by managers and masters, and this is %s", o, c.peer.from)
 	default:
 		if err := c.checkOwn(id); err != nil {
@@ -320,8 +320,8 @@ func oneJob(_ context.Context, c *call, q *api.JobRequest) (any, *api.Error) {
 	return api.JobAnswer{Job: c.show(&r)}, nil
 }
 
-// show returns a job as the caller may see it: the texts of other users' jobs can have paths
-// and commands in them.
+// show returns a job as the caller may see it. Other users than the owner do not see the texts,
+// which can contain paths and commands.
 func (c *call) show(r *agent.JobReport) api.Job {
 	j := translateJob(r)
 	if c.peer.manager || c.peer.user == r.Owner {
@@ -348,12 +348,12 @@ func (c *call) inTurn(what string, do func() error) (any, *api.Error) {
 }
 
 func shutdown(_ context.Context, c *call, q *api.ShutdownRequest) (any, *api.Error) {
-	next := false
+	first := false
 	answer, err := c.inTurn("shutdown", func() error {
-		next = true
+		first = true
 		return nil
 	})
-	if next { // inTurn has stored the order: a repetition of it does not stop the next agent, too
+	if first { // inTurn has stored the order: a repetition of it does not stop the next agent, too
 		c.server.commands.Shutdown(q.EndJobs)
 	}
 	return answer, err

@@ -116,7 +116,7 @@ func (d *detector) listPCI() {
 		if err != nil || !known {
 			continue
 		}
-		g := GPU{Vendor: vendor, Address: address, NUMA: -1}
+		g := GPU{Vendor: vendor, Address: address, NUMA: -1, Root: d.rootOf(dir)}
 		if text, err := d.read(path.Join(dir, "numa_node")); err == nil {
 			if n, err := strconv.Atoi(text); err == nil && n >= 0 {
 				g.NUMA = n
@@ -128,6 +128,21 @@ func (d *detector) listPCI() {
 		g.Nodes = d.drmNodes(dir)
 		d.v.GPUs = append(d.v.GPUs, g)
 	}
+}
+
+// rootOf returns the PCIe root of a device from the link to its directory,
+// ../../../devices/pci0000:40/0000:40:01.0/0000:41:00.0.
+func (d *detector) rootOf(dir string) string {
+	target, err := fs.ReadLink(d.files, dir)
+	if err != nil {
+		return ""
+	}
+	_, below, _ := strings.Cut(target, "/devices/")
+	root, _, _ := strings.Cut(below, "/")
+	if !strings.HasPrefix(root, "pci") || strings.ContainsAny(root, " ,") {
+		return ""
+	}
+	return root
 }
 
 func (d *detector) readHex(name string) (uint64, error) {

@@ -29,6 +29,7 @@ type GPU struct {
 	Vendor  Vendor
 	Address string // on the PCI bus: "0000:65:00.0"
 	NUMA    int    // memory node that is near; -1 if the host does not say
+	Root    string // the PCIe root that it is connected to, "pci0000:64"; empty if the host does not say
 	Model   string // as the driver names it; empty if it does not
 	UUID    string // "GPU-..."; empty if it is not known
 	Memory  uint64 // in bytes; 0 if it is not known

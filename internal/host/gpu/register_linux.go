@@ -156,7 +156,7 @@ func (r *Register) takeOver(lock *os.File) error {
 	case earlier != "" && r.inUse != nil:
 		ids, err := r.inUse(earlier)
 		if err != nil {
-			return fmt.Errorf("no GPUs are offered: cannot find out which GPUs jobs of the daemon with the spool directory %s have: %w", filepath.Dir(earlier), err)
+			return fmt.Errorf("no GPUs are offered: cannot determine which GPUs jobs of the daemon with the spool directory %s have: %w", filepath.Dir(earlier), err)
 		}
 		if len(ids) > 0 {
 			return fmt.Errorf("no GPUs are offered: jobs of the daemon with the spool directory %s still have GPU %s", filepath.Dir(earlier), strings.Join(ids, ", "))
@@ -482,7 +482,7 @@ func same(a, b *Inventory) bool {
 	return slices.EqualFunc(a.GPUs, b.GPUs, func(x, y GPU) bool {
 		nodes := slices.Equal(x.Nodes, y.Nodes)
 		x.Nodes, y.Nodes = nil, nil
-		return nodes && x.ID == y.ID && x.Vendor == y.Vendor && x.Address == y.Address && x.NUMA == y.NUMA && x.Model == y.Model &&
+		return nodes && x.ID == y.ID && x.Vendor == y.Vendor && x.Address == y.Address && x.NUMA == y.NUMA && x.Root == y.Root && x.Model == y.Model &&
 			x.UUID == y.UUID && x.Memory == y.Memory && x.Integrated == y.Integrated && x.Divided == y.Divided && x.Problem == y.Problem && x.Broken == y.Broken
 	})
 }

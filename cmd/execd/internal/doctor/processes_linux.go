@@ -54,7 +54,7 @@ func findProcesses(sockets []string, users userdb.Database) []Process {
 		// The launcher is not always the parent: either process may have been started again alone.
 		launcher, name, ok := readProcess(server(filepath.Join(spool, claim.SocketName), unix.SOCK_SEQPACKET), users)
 		if !ok || name != launcherName {
-			launcher = Process{}
+			launcher, _ = launcherOf(spool, users) // that of an agent has no socket for users
 		}
 		launcher.Role = roleLauncher
 		return []Process{p, launcher}
@@ -86,6 +86,27 @@ func frontSpool(pid int) (dir string, ok bool) {
 		}
 	}
 	return dir, ok
+}
+
+// launcherOf finds the launcher that uses a spool directory. It is a process of root, so no user can imitate it.
+func launcherOf(spool string, users userdb.Database) (p Process, ok bool) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), "\x00--spool\x00"+spool+"\x00") {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			continue
+		}
+		var info unix.Stat_t
+		p, name, ok := readProcess(pid, users)
+		if ok && name == launcherName && unix.Stat(filepath.Dir(path), &info) == nil && info.Uid == 0 {
+			return p, true
+		}
+	}
+	return Process{}, false
 }
 
 // server returns the process that serves a socket of a type; 0 for none.

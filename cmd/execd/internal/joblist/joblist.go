@@ -133,7 +133,29 @@ func New(j qstat.Job) Row {
 	if r.Where = strings.Join(list[:min(len(list), 2)], ", "); len(list) > 2 {
 		r.Where += fmt.Sprintf(" and %d more", len(list)-2)
 	}
+	if len(j.Tasks) == 1 {
+		if elements := Elements(j.Tasks[0]); elements != "" {
+			r.Where += ", " + elements
+		}
+	}
 	return r
+}
+
+// Elements returns the elements of resource maps that a task has, such as "gpu 0 1"; "" for a task without any.
+// The host is named only for a task that has elements of several hosts.
+func Elements(t qstat.Task) string {
+	var list []string
+	several := len(t.Grants) > 1
+	for _, g := range t.Grants {
+		for _, element := range g.Elements {
+			text := element.Name + " " + strings.Join(element.IDs, " ")
+			if several {
+				text += " of " + element.Host
+			}
+			list = append(list, text)
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // IsArray reports whether a job is an array job.

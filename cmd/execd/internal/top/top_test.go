@@ -22,7 +22,7 @@ func cluster() *snapshot {
 	at := time.Unix(10000, 0)
 	s := &snapshot{
 		at:     at,
-		hosts:  []qstat.Host{{Name: "n1", Load: new(1.5), Processors: new(8), MemoryTotal: new(16.0 * (1 << 30)), MemoryUsed: new(4.0 * (1 << 30)), Resources: []qstat.Resource{{Name: "gpu", Value: "3.000000"}}}},
+		hosts:  []qstat.Host{{Name: "n1", Load: new(1.5), Processors: new(8), MemoryTotal: new(16.0 * (1 << 30)), MemoryUsed: new(4.0 * (1 << 30)), Resources: []qstat.Resource{{Name: "gpu", Value: "3.000000", Total: 5}}}},
 		queues: []qstat.QueueInstance{{Queue: "all.q", Host: "n1", Used: 2, Total: 8}},
 	}
 	for _, j := range []qstat.Job{

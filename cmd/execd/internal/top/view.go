@@ -226,8 +226,7 @@ func (s *snapshot) memory() (a amount) {
 	return a
 }
 
-// gpus returns the GPUs of the hosts; ok is false if no host has any. Hosts tell how many are free;
-// those of running jobs are in use.
+// gpus returns the GPUs of the hosts; ok is false if no host has any.
 func (s *snapshot) gpus() (a amount, ok bool) {
 	for _, h := range s.hosts {
 		for _, r := range h.Resources {
@@ -235,16 +234,11 @@ func (s *snapshot) gpus() (a amount, ok bool) {
 				continue
 			}
 			if free, err := strconv.ParseFloat(r.Value, 64); err == nil {
-				a.total += free
+				a.total += r.Total
+				a.used += max(r.Total-free, 0)
 				ok = true
 			}
 		}
 	}
-	for i := range s.jobs {
-		if s.jobs[i].isRunning() {
-			a.used += float64(s.jobs[i].gpus)
-		}
-	}
-	a.total += a.used
 	return a, ok
 }

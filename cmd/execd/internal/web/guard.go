@@ -252,6 +252,7 @@ func (g *guard) open(w http.ResponseWriter, r *http.Request, to pages) {
 		to.plain(w, http.StatusForbidden, "This link was used before, is too old, or is wrong. "+g.how)
 		return
 	}
+	welcome(r)
 	http.SetCookie(w, &http.Cookie{
 		Name: g.cookie, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: g.secure, MaxAge: int(g.sessionTime.Seconds()),

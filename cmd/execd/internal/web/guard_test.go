@@ -61,7 +61,7 @@ func TestPassesEnd(t *testing.T) {
 
 // TestSlowFiles reads files that do not answer: the page goes on without them, and further ones are not opened.
 func TestSlowFiles(t *testing.T) {
-	s := newSource(nil, nil, nil)
+	s := newSource(nil, nil, &userdb.User{UID: 1}, nil)
 	hang := make(chan struct{})
 	defer close(hang)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -148,19 +148,16 @@ func (s *source) job(ctx context.Context, user string, number int, query url.Val
 		p.eventsOf(recent.Events)
 	}
 	p.Line = newTimeLine(p, past.submitted, now)
+	trusted := p.Mine || s.manager(ctx, user)
 	if p.Known {
 		p.Problems = problems(p.Detail, now)
 		p.Meters = meters(p.Detail, tasks, now)
-		manager := false
-		if !p.Mine {
-			manager = s.manager(ctx, user)
-		}
-		if p.Mine || manager {
+		if trusted {
 			p.Actions = possible(tasks)
 			p.Change = fields(p.Detail)
 		}
 	}
-	if p.Mine {
+	if trusted {
 		p.Output, err = read(ctx, s, func() (*jobOutput, error) { return s.readOutput(p, past, query), nil })
 		if err != nil {
 			p.Output = &jobOutput{Problem: err.Error()}
@@ -276,6 +273,9 @@ func (p *jobPage) steps(tasks *qstat.Job, past *history) {
 					s.Where += ", "
 				}
 				s.Where += g.Queue
+			}
+			if elements := joblist.Elements(t); elements != "" {
+				s.Where += ", " + elements
 			}
 			list = append(list, s)
 		}
@@ -466,8 +466,8 @@ func possible(tasks *qstat.Job) []action {
 	return append(list, action{"delete", "Delete", true})
 }
 
-// readOutput reads the end of an output file of the user's job, with the rights of the user.
-// The path comes from the request of a job that the daemon knows, otherwise from its records.
+// readOutput reads the end of an output file of a job, with the rights of the user or, for root's pages, of
+// the owner. The path comes from the request of a job that the daemon knows, otherwise from its records.
 func (s *source) readOutput(p *jobPage, past *history, query url.Values) *jobOutput {
 	number := func(name string) int {
 		n, _ := strconv.Atoi(query.Get(name))
@@ -511,9 +511,17 @@ func (s *source) readOutput(p *jobPage, past *history, query url.Values) *jobOut
 			o.Streams = append(o.Streams, tab{name, link(i, task), i == stream})
 		}
 	}
+	open := s.open
+	if !p.Mine {
+		var err error
+		if open, err = s.ofOwner(p.Owner); err != nil {
+			o.Problem = err.Error()
+			return o
+		}
+	}
 	finder := output.NewFinder(userdb.System())
 	finder.IsDir = func(path string) bool {
-		f, err := s.open(path)
+		f, err := open(path)
 		if err == nil {
 			f.Close()
 		}
@@ -524,13 +532,15 @@ func (s *source) readOutput(p *jobPage, past *history, query url.Values) *jobOut
 	var earlier bool
 	var err error
 	if o.Path, err = finder.Path(files[stream], task); err == nil {
-		text, earlier, err = s.tail(o.Path)
+		text, earlier, err = tail(open, o.Path)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && p.Known:
 		o.Problem = "There is no output yet."
 	case errors.Is(err, fs.ErrNotExist):
 		o.Problem = "The file does not exist any more."
+	case errors.Is(err, fs.ErrPermission) && !p.Mine:
+		o.Problem = "The permissions of the file do not let you read it. Its owner and root can see it here."
 	case err != nil:
 		o.Problem = err.Error()
 	default:
@@ -540,8 +550,8 @@ func (s *source) readOutput(p *jobPage, past *history, query url.Values) *jobOut
 }
 
 // tail returns the end of a file.
-func (s *source) tail(path string) (text []byte, earlier bool, err error) {
-	f, err := s.open(path)
+func tail(open opener, path string) (text []byte, earlier bool, err error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, false, err
 	}

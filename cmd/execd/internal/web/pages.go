@@ -21,13 +21,14 @@ type overview struct {
 	Running, Pending int // number of tasks
 	Held, Failed     int // number of pending tasks on hold or in error state
 	Used, Slots      int
+	UsedGPUs, GPUs   int
 }
 
 // host is an execution host.
 type host struct {
 	qstat.Host
-	Used, Slots int    // of the instance with the largest usage, since instances share the host
-	GPUs        string // free GPUs; empty for a host without GPUs
+	Used, Slots    int // of the instance with the largest usage, since instances share the host
+	UsedGPUs, GPUs int
 }
 
 func (s *source) overview(ctx context.Context) (*overview, error) {
@@ -47,8 +48,7 @@ func (s *source) overview(ctx context.Context) (*overview, error) {
 		row := host{Host: h}
 		for _, r := range h.Resources {
 			if r.Name == gpuMap {
-				row.GPUs = strings.TrimSuffix(strings.TrimRight(r.Value, "0"), ".")
-				row.GPUs = cmp.Or(row.GPUs, "0")
+				row.UsedGPUs, row.GPUs = used(r)
 			}
 		}
 		for _, q := range all.Queues {
@@ -59,6 +59,8 @@ func (s *source) overview(ctx context.Context) (*overview, error) {
 		}
 		o.Used += row.Used
 		o.Slots += row.Slots
+		o.UsedGPUs += row.UsedGPUs
+		o.GPUs += row.GPUs
 		o.Hosts = append(o.Hosts, row)
 	}
 	for _, j := range list.Jobs {
@@ -79,6 +81,15 @@ func (s *source) overview(ctx context.Context) (*overview, error) {
 		}
 	}
 	return o, nil
+}
+
+// used returns how much of a consumable is in use, and its configured amount.
+func used(r qstat.Resource) (used, total int) {
+	free, err := strconv.ParseFloat(r.Value, 64)
+	if err != nil {
+		return 0, 0
+	}
+	return int(max(r.Total-free, 0)), int(r.Total)
 }
 
 // jobs is the data of the list of jobs.
@@ -192,6 +203,10 @@ func (s *source) host(ctx context.Context, name string, now time.Time) (*hostPag
 			kind = "free"
 		case strings.HasSuffix(r.Dominance, "f"):
 			kind = "configured"
+		}
+		if used, total := used(r); r.Name == gpuMap && total > 0 {
+			p.Values = append(p.Values, sensor{r.Name, strconv.Itoa(total-used) + " of " + strconv.Itoa(total), kind})
+			continue
 		}
 		p.Values = append(p.Values, sensor{r.Name, r.Value, kind})
 	}

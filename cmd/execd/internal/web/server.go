@@ -32,12 +32,12 @@ type server struct {
 	updates chan struct{}
 	leaves  bool // users can sign out
 
-	mu    sync.Mutex
-	desks map[uint32]*desk // by user ID
+	mu     sync.Mutex
+	states map[uint32]*userState // by user ID
 }
 
-// desk holds the data and the streams of a user.
-type desk struct {
+// userState holds the data and the streams of a signed-in user.
+type userState struct {
 	user  *userdb.User
 	csrf  string
 	data  content
@@ -76,23 +76,23 @@ const (
 
 // newServer returns a server. Its streams end when ctx is done.
 func newServer(ctx context.Context, g *guard, begin func(*userdb.User) content) *server {
-	s := &server{ctx: ctx, guard: g, begin: begin, updates: make(chan struct{}, 1), desks: map[uint32]*desk{}}
+	s := &server{ctx: ctx, guard: g, begin: begin, updates: make(chan struct{}, 1), states: map[uint32]*userState{}}
 	s.pages = template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/*.html"))
 	return s
 }
 
-// deskOf returns the desk of a user.
-func (s *server) deskOf(u *userdb.User) *desk {
+// userStateOf returns the state of a user, creating it on first use.
+func (s *server) userStateOf(u *userdb.User) *userState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := s.desks[u.UID]
+	d := s.states[u.UID]
 	if d == nil {
-		for uid, other := range s.desks {
+		for uid, other := range s.states {
 			if time.Since(other.used) > unused && other.live.idle() {
-				delete(s.desks, uid)
+				delete(s.states, uid)
 			}
 		}
-		d = &desk{user: u, csrf: s.guard.formToken(u), data: s.begin(u), turns: make(chan struct{}, maxRequests)}
+		d = &userState{user: u, csrf: s.guard.formToken(u), data: s.begin(u), turns: make(chan struct{}, maxRequests)}
 		d.live = newHub(s.ctx, s.updates, func(ctx context.Context, of string) []byte {
 			address, err := url.Parse(of)
 			if err != nil {
@@ -101,7 +101,7 @@ func (s *server) deskOf(u *userdb.User) *desk {
 			text, _ := s.render(s.build(ctx, d, address), "content")
 			return text
 		})
-		s.desks[u.UID] = d
+		s.states[u.UID] = d
 	}
 	d.used = time.Now()
 	return d
@@ -111,7 +111,7 @@ func (s *server) deskOf(u *userdb.User) *desk {
 func (s *server) wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, d := range s.desks {
+	for _, d := range s.states {
 		d.live.wait()
 	}
 }
@@ -137,7 +137,7 @@ type page struct {
 // serve answers a request of a user.
 func (s *server) serve(w http.ResponseWriter, r *http.Request, u *userdb.User) {
 	welcome(r)
-	d := s.deskOf(u)
+	d := s.userStateOf(u)
 	if r.URL.Path == "/events" && r.Method == http.MethodGet {
 		d.live.serve(w, r)
 		return
@@ -190,7 +190,7 @@ func (s *server) plain(w http.ResponseWriter, status int, text string) {
 }
 
 // show answers with a page.
-func (s *server) show(w http.ResponseWriter, r *http.Request, d *desk) {
+func (s *server) show(w http.ResponseWriter, r *http.Request, d *userState) {
 	p := s.build(r.Context(), d, r.URL)
 	if key := r.URL.Query().Get("said"); key != "" {
 		d.mu.Lock()
@@ -220,7 +220,7 @@ func (s *server) render(p *page, name string) ([]byte, error) {
 }
 
 // build returns the page of a URL for a user.
-func (s *server) build(ctx context.Context, d *desk, u *url.URL) *page {
+func (s *server) build(ctx context.Context, d *userState, u *url.URL) *page {
 	query := u.Query()
 	query.Del("said") // it is shown only once
 	p := &page{Status: http.StatusOK, Path: u.Path, User: d.user.Name, CSRF: d.csrf, Leaves: s.leaves, Now: time.Now(), Live: true}
@@ -245,7 +245,7 @@ func (s *server) build(ctx context.Context, d *desk, u *url.URL) *page {
 }
 
 // act carries out an action on a job, and redirects to the job's page, which shows the answer.
-func (s *server) act(w http.ResponseWriter, r *http.Request, d *desk) {
+func (s *server) act(w http.ResponseWriter, r *http.Request, d *userState) {
 	said, known := d.data.act(r, r.PathValue("job"), r.PathValue("action"))
 	if !known {
 		s.plain(w, http.StatusNotFound, "There is no such action, or there is nothing to change.")

@@ -38,7 +38,7 @@ type Host struct {
 	Front bool
 	// As returns the daemon for calls of a user whom the pages have identified.
 	As func(u *userdb.User) qclient.Daemon
-	// Call is set for execd agent, which has no commands of Grid Engine, in place of As.
+	// Call is set instead of As for execd agent, which has no commands of Grid Engine.
 	Call Call
 }
 
@@ -165,7 +165,7 @@ func (s *Site) content(u *userdb.User) content {
 	if s.host.Call != nil {
 		return &agentContent{u, s.host.Call}
 	}
-	data := newSource(qclient.NewSession(s.host.As(u)), s.common, userFile(u))
+	data := newSource(qclient.NewSession(s.host.As(u)), s.common, u, userFile(u))
 	data.onlyRecent = true
 	if s.host.Front {
 		data.records = publicFile // of the front itself
@@ -173,10 +173,10 @@ func (s *Site) content(u *userdb.User) content {
 	return data
 }
 
-var errNoRights = errors.New("this daemon has no rights to read files of users; execd web shows the output of your jobs")
+var errNoRights = errors.New("this daemon has no rights to read files of users; execd web shows output")
 
 // userFile returns a function that opens files with the rights of a user.
-func userFile(u *userdb.User) func(path string) (*os.File, error) {
+func userFile(u *userdb.User) opener {
 	return func(path string) (*os.File, error) {
 		switch os.Geteuid() {
 		case int(u.UID):

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/cmd/execd/internal/qclient"
+	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/qstat"
 )
 
@@ -19,7 +20,11 @@ type source struct {
 	// be the same.
 	views, common *views
 	// open opens files with the rights of the user.
-	open func(path string) (*os.File, error)
+	open opener
+	// ofOwner returns the function that opens the output files of another user's job, whose paths that
+	// user chose. Managers have no more rights to these files than the kernel gives them; root's pages
+	// open them with the rights of the owner.
+	ofOwner func(owner string) (opener, error)
 	// records opens the accounting file.
 	records func(path string) (*os.File, error)
 	// onlyRecent limits the accounting records of a job to the end of the file.
@@ -30,15 +35,28 @@ type source struct {
 	reading   chan struct{}    // for files that are being read
 }
 
+// opener opens a file for reading.
+type opener func(path string) (*os.File, error)
+
 // maxReading is the maximum number of files of a user that are being read. A file system may not
 // answer.
 const maxReading = 4
 
 // newSource returns the source for a user. common may be nil.
-func newSource(session *qclient.Session, common *views, open func(path string) (*os.File, error)) *source {
+func newSource(session *qclient.Session, common *views, u *userdb.User, open opener) *source {
 	s := &source{session: session, views: newViews(), common: common, open: open, records: open, histories: map[int]*history{}, reading: make(chan struct{}, maxReading)}
 	if s.common == nil {
 		s.common = s.views
+	}
+	s.ofOwner = func(string) (opener, error) { return open, nil }
+	if u.UID == 0 {
+		s.ofOwner = func(owner string) (opener, error) {
+			of, err := userdb.System().User(owner)
+			if err != nil {
+				return nil, err
+			}
+			return userFile(of), nil
+		}
 	}
 	return s
 }

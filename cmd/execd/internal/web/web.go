@@ -89,7 +89,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	}
 	me, err := userdb.System().UserID(uint32(os.Getuid()))
 	if err != nil {
-		return ExitFailed, fmt.Errorf("cannot find out your user name: %w", err)
+		return ExitFailed, fmt.Errorf("cannot determine your user name: %w", err)
 	}
 	session, err := qclient.Dial(ctx, "execd web", c.Stderr)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Command) Run(ctx context.Context) (int, error) {
 	}
 	g := newGuard(ownRules(listener.Addr().(*net.TCPAddr).Port))
 	g.opened = func(*userdb.User) { c.printLink("Link for another browser", g.link(me)) }
-	s := newServer(ctx, g, func(*userdb.User) content { return newSource(session, nil, ownFile) })
+	s := newServer(ctx, g, func(u *userdb.User) content { return newSource(session, nil, u, ownFile) })
 	server := &http.Server{
 		Handler: bounded(s.handler(), bodyTime, sendTime), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },

@@ -15,16 +15,16 @@ import (
 // GPUMap is the complex of the resource map of GPUs.
 const GPUMap = "gpu"
 
-// ThingPrefix begins the names of the variables that have the things of resource maps.
-const ThingPrefix = "SGE_HGR_"
+// ElementPrefix begins the names of the variables with the elements of resource maps.
+const ElementPrefix = "SGE_HGR_"
 
-// CheckThings refuses a job that has been given a GPU that this host does not have, or has no
-// more. On a host without GPUs the map is the site's own.
-func (o *Assignment) CheckThings() error {
+// CheckElements refuses a job to which a GPU was granted that this host does not have. On a host
+// without GPUs the resource map belongs to the site.
+func (o *Assignment) CheckElements() error {
 	if !o.GPUs.Numbered() {
 		return nil
 	}
-	if lacking := o.GPUs.Lacking(o.Things[o.gpuMap()]); len(lacking) > 0 {
+	if lacking := o.GPUs.Lacking(o.Elements[o.gpuMap()]); len(lacking) > 0 {
 		return fmt.Errorf("this host does not offer GPU %s, which the job has been given", strings.Join(lacking, ", "))
 	}
 	return nil
@@ -38,20 +38,20 @@ func (o *Assignment) gpuMap() string {
 	return GPUMap
 }
 
-// planThings tells the job which things of resource maps it has got on this host, and plans which
-// GPUs it may not open.
-func (o *Assignment) planThings(p *Plan) {
+// planElements sets the variables with the elements of resource maps that were granted to the job on this
+// host, and plans which GPUs it may not open.
+func (o *Assignment) planElements(p *Plan) {
 	if o.GPUCount > 0 {
 		p.choice = &gpuChoice{o.GPUCount, o.GPUComplex, o.GPUs}
 	} else {
-		p.SetGPUs(o.GPUs, o.Things[o.gpuMap()])
+		p.SetGPUs(o.GPUs, o.Elements[o.gpuMap()])
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.Things)) {
-		sayTrusted(p.Description, ThingPrefix+name+"="+strings.Join(o.Things[name], " "))
+	for _, name := range slices.Sorted(maps.Keys(o.Elements)) {
+		sayTrusted(p.Description, ElementPrefix+name+"="+strings.Join(o.Elements[name], " "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Amounts)) {
-		if o.Things[name] == nil {
-			sayTrusted(p.Description, ThingPrefix+name+"="+strconv.FormatFloat(o.Amounts[name], 'f', 6, 64))
+		if o.Elements[name] == nil {
+			sayTrusted(p.Description, ElementPrefix+name+"="+strconv.FormatFloat(o.Amounts[name], 'f', 6, 64))
 		}
 	}
 }
@@ -95,14 +95,14 @@ func (g *Groups) filters(d *job.Description) bool {
 	return g != nil && d.AddGroupKill && g.manager.System().Check(cgroup.Devices) == nil
 }
 
-// IsThing reports whether a variable lists the elements of a resource map that a job has got.
-func IsThing(name string) bool { return strings.HasPrefix(name, ThingPrefix) }
+// IsElement reports whether a variable lists the elements of a resource map that a job has.
+func IsElement(name string) bool { return strings.HasPrefix(name, ElementPrefix) }
 
-// thingsIn are the names among some of the variables of planThings.
-func thingsIn(names []string) []string {
+// elementsIn filters names: it returns the names of variables that planElements sets.
+func elementsIn(names []string) []string {
 	var list []string
 	for _, name := range names {
-		if strings.HasPrefix(name, ThingPrefix) || slices.Contains(gpu.Variables, name) {
+		if strings.HasPrefix(name, ElementPrefix) || slices.Contains(gpu.Variables, name) {
 			list = append(list, name)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 // procedures do not get the user's values of these variables.
 func TestGrantedVariables(t *testing.T) {
 	o := &Assignment{
-		Things:  map[string][]string{"gpu": {"gpu0", "gpu1"}},
-		Amounts: map[string]float64{"lic": 2, "gpu": 2, "scratch": 0.5},
+		Elements: map[string][]string{"gpu": {"gpu0", "gpu1"}},
+		Amounts:  map[string]float64{"lic": 2, "gpu": 2, "scratch": 0.5},
 	}
 	p := &Plan{Description: &job.Description{Environment: []string{"SGE_HGR_lic=9"}}}
-	o.planThings(p)
+	o.planElements(p)
 	want := []string{"SGE_HGR_lic=9", "SGE_HGR_gpu=gpu0 gpu1", "SGE_HGR_lic=2.000000", "SGE_HGR_scratch=0.500000"}
 	if diff := cmp.Diff(want, p.Description.Environment); diff != "" {
 		t.Error(diff)

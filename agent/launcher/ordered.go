@@ -1,0 +1,164 @@
+package launcher
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/submit"
+)
+
+// Access holds the access lists of root's configuration (sge_conf(5), user_lists and xuser_lists) for a host. A user is
+// admitted who is in none of the lists Excluded and, if Restricted, in one of the lists Admitted.
+type Access struct {
+	Restricted bool         `json:"restricted,omitempty"`
+	Admitted   []AccessList `json:"admitted,omitempty"`
+	Excluded   []AccessList `json:"excluded,omitempty"`
+}
+
+// AccessList has the names of users, and of groups whose members by primary group are in the list (access_list(5)).
+type AccessList struct {
+	Users  []string `json:"users,omitempty"`
+	Groups []string `json:"groups,omitempty"`
+}
+
+// admits reports whether a user with a primary group may run jobs.
+func (a *Access) admits(user, group string) bool {
+	in := func(lists []AccessList) bool {
+		return slices.ContainsFunc(lists, func(l AccessList) bool {
+			return slices.Contains(l.Users, user) || slices.Contains(l.Groups, group)
+		})
+	}
+	return !in(a.Excluded) && (!a.Restricted || in(a.Admitted))
+}
+
+// checkAccess refuses jobs of users whom root's configuration does not admit.
+func (r *Rules) checkAccess(owner *userdb.User) error {
+	for _, a := range r.Site.Access {
+		if !a.admits(owner.Name, r.Users.GroupName(owner.GID)) {
+			return fmt.Errorf("user_lists and xuser_lists of root's configuration do not admit user %s", owner.Name)
+		}
+	}
+	return nil
+}
+
+// errSimulated is why execd standalone with --front-user has no job without a supervisor.
+var errSimulated = errors.New("a job that is simulated (SIMULATE_JOBS) is not possible with --front-user: users confirm the jobs that run")
+
+// checkOrdered checks a job that a master orders, and sets the values of the plan that the launcher decides. The master is
+// trusted for what runs with the owner's rights. So a front can invent a job of each owner whom root's configuration
+// admits, but not what procedures of other users do for the job.
+func (r *Rules) checkOrdered(p *launch.Plan, area jobdir.Area) error {
+	d := p.Description
+	owner, err := r.Users.User(d.Owner)
+	if err != nil {
+		return err
+	}
+	if err := r.checkAccess(owner); err != nil {
+		return err
+	}
+	if d.Command.StartMode == job.RawExec {
+		return fmt.Errorf("shell_start_mode %s is not possible with --front-user", d.Command.StartMode)
+	}
+	for _, h := range p.Hosts {
+		if err := checkName("the host in pe_hostfile", h.Host); err != nil {
+			return err
+		}
+	}
+	c := r.Site.Config
+	if c == nil {
+		c = &qconf.Configuration{}
+	}
+	d.AddGroupKill, d.SkipGroupLimit = c.ExecdParams.EnableAddGrpKill, c.ExecdParams.IgnoreNGroupsMaxLimit
+	d.PrivateTmp = d.PrivateTmp || c.ExecdParams.PrivateTmp.For(d.Queue)
+	p.Processes = launch.MostProcesses(c, d.HostSlots)
+	d.Trusted = nil
+	for _, v := range d.Environment {
+		// For the tasks of the job; about the values see checkElements.
+		if name, _, _ := strings.Cut(v, "="); launch.IsElement(name) && !slices.Contains(d.Trusted, name) {
+			d.Trusted = append(d.Trusted, name)
+		}
+	}
+	if len(otherUsers(d)) == 0 {
+		return nil
+	}
+	// The front cannot have them stopped halfway.
+	limits := job.Unlimited()
+	if q := r.Site.queue(d.Queue); q != nil {
+		limits = q.Limits
+	}
+	d.ProcedureLimits, d.ScriptTimeout = &limits, c.ExecdParams.ScriptTimeout
+	return r.checkTrusted(p, owner, c, area)
+}
+
+// checkTrusted compares the variables that procedures of other users rely on with those that the description leads to,
+// and sets their names.
+func (r *Rules) checkTrusted(p *launch.Plan, owner *userdb.User, c *qconf.Configuration, area jobdir.Area) error {
+	d := p.Description
+	is := map[string]string{}
+	for _, v := range d.Environment { // the last one counts
+		name, value, _ := strings.Cut(v, "=")
+		is[name] = value
+	}
+	o := &launch.Assignment{
+		Request: &submit.Request{Name: d.Name, Account: d.Account, Binary: true, Command: "/bin/true"}, Owner: owner, Host: d.Host, Config: c,
+		Queue: qconf.QueueInstance{Queue: d.Queue, Tmpdir: d.QueueTmpdir, Shell: "/bin/sh", ShellStartMode: job.UnixBehavior},
+		Slots: d.HostSlots, Hosts: p.Hosts, Restarted: d.Restarted, SubmitDir: "/", Lookup: r.Users.User, Privileged: true,
+		SGERoot: r.Site.SGERoot, SGECell: r.Site.SGECell, BinaryPath: r.Site.BinaryPath, Arch: r.Site.Arch,
+	}
+	if d.ID.Task != 0 {
+		a := &submit.Array{}
+		for name, to := range map[string]*int{"SGE_TASK_FIRST": &a.First, "SGE_TASK_LAST": &a.Last, "SGE_TASK_STEPSIZE": &a.Step} {
+			n, err := strconv.Atoi(is[name])
+			if err != nil || n < 0 {
+				return fmt.Errorf("the variable %s=%.200q of job %s is no number", name, is[name], d.ID)
+			}
+			*to = n
+		}
+		o.Request.Array = a
+	}
+	if d.PE != nil {
+		o.PE, o.TotalSlots = &qconf.ParallelEnvironment{Name: d.PE.Name}, d.PE.Slots
+	}
+	if d.Ckpt != nil {
+		o.Ckpt = &qconf.Checkpoint{Name: d.Ckpt.Name, Dir: d.Ckpt.Dir}
+	}
+	want, err := o.Describe(d.ID, area, d.Tmpdir)
+	if err != nil {
+		return err
+	}
+	expected := map[string]string{}
+	for _, v := range want.Environment {
+		name, value, _ := strings.Cut(v, "=")
+		expected[name] = value
+	}
+	expected["JOB_SCRIPT"] = d.Command.File
+	for _, name := range want.Trusted {
+		if is[name] != expected[name] {
+			return fmt.Errorf("job %s has a procedure of another user and the variable %s=%.200q, expected %.200q", d.ID, name, is[name], expected[name])
+		}
+	}
+	d.Trusted = append(d.Trusted, want.Trusted...)
+	slices.Sort(d.Trusted)
+	return nil
+}
+
+// permitted reports whether the file of permitted procedures (execd-procedures(5)) has a procedure of another user.
+func (r *Rules) permitted(command string) (bool, error) {
+	user, _ := job.Procedure(command)
+	if r.Permitted == nil {
+		return false, nil
+	}
+	list, err := r.Permitted()
+	if err != nil || list == nil {
+		return false, err
+	}
+	return list.Permit(user, command) == nil, nil
+}
