@@ -51,8 +51,8 @@ func (n *node) watching(ctx context.Context, after uint64, what string, found fu
 	return number
 }
 
-// Setting the host's clock forwards or backwards by hours must not affect jobs, their limits, load
-// reports and the agent's own timers.
+// TestClockIsSet checks that setting the host's clock forwards or backwards by hours does not affect
+// jobs, their limits, load reports and the agent's own timers.
 func TestClockIsSet(t *testing.T) {
 	testenv.Require(t, testenv.Guest)
 	n := newNode(t, "")
@@ -60,7 +60,7 @@ func TestClockIsSet(t *testing.T) {
 	if err := os.Chmod(filepath.Join(n.dir, "sensor"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	n.write("conf/conf/global", "gid_range 46000-48000\nload_report_time 0:0:1\nload_sensor "+n.dir+"/sensor\n")
+	n.write("conf/conf/global", "gid_range "+groupIDs()+"\nload_report_time 0:0:1\nload_sensor "+n.dir+"/sensor\n")
 	n.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
@@ -142,8 +142,9 @@ func TestClockIsSet(t *testing.T) {
 	})
 }
 
-// While the user database does not answer, the agent keeps its jobs, even over a restart, and
-// refuses new jobs with the reason. It accepts jobs again when the database answers.
+// TestUserDatabaseHangs checks that while the user database does not answer, the agent keeps its jobs,
+// even over a restart, and refuses new jobs with the reason. It accepts jobs again when the database
+// answers.
 func TestUserDatabaseHangs(t *testing.T) {
 	testenv.Require(t, testenv.Guest)
 	const getent, nsswitch = "/usr/bin/getent", "/etc/nsswitch.conf"
@@ -198,7 +199,7 @@ func TestUserDatabaseHangs(t *testing.T) {
 		}
 	}
 	refused(2, "the user database does not work: the user database has not answered in time")
-	refused(3, "no jobs are taken: the user database does not work")
+	refused(3, "the host takes no jobs: the user database does not work")
 	if h, err := n.client.Health(ctx); err != nil || len(h.Troubles) != 1 || !strings.Contains(h.Draining, "user database") {
 		t.Errorf("%+v, %v", h, err)
 	}

@@ -3,14 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,16 +71,8 @@ type node struct {
 	agent testenv.Daemon
 }
 
-var nodes atomic.Int32
-
-// groupIDs returns a gid_range that starts at a different ID for each node. Two agents with the
-// same range on one host could assign an ID to two jobs at the same time, and killing one job would
-// kill the other. Tests of other packages use other IDs.
-func groupIDs() string {
-	const first, last, each = 46000, 48000, 16
-	begin := first + 100 + each*int(nodes.Add(1))%(last-first-100)
-	return fmt.Sprintf("%d-%d,%d-%d", begin, last, first, begin-1)
-}
+// groupIDs returns a gid_range for one agent of these tests.
+func groupIDs() string { return testenv.GroupIDs(46000, 48000) }
 
 // newNode creates a host without a running agent.
 func newNode(t testing.TB, tags string) *node {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Administrators get mail about the reason for a queue's error state.
+// TestAdministratorMail checks that administrators get mail about the reason for a queue's error
+// state.
 func TestAdministratorMail(t *testing.T) {
 	n := newNode(t, "")
 	box := filepath.Join(n.open("mail"), "box")
@@ -27,7 +28,7 @@ func TestAdministratorMail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n.write("conf/conf/global", "gid_range 46000-48000\nadministrator_mail ops@site,root\nmailer "+n.dir+"/mailer\nprolog "+n.dir+"/prolog\n")
+	n.write("conf/conf/global", "gid_range "+groupIDs()+"\nadministrator_mail ops@site,root\nmailer "+n.dir+"/mailer\nprolog "+n.dir+"/prolog\n")
 	n.start()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// execd status shows the state of each load sensor, and invalid lines.
+// TestSensorsInStatus checks that execd status shows the state of each load sensor, and invalid lines.
 func TestSensorsInStatus(t *testing.T) {
 	n := newNode(t, "")
 	list := ""
@@ -27,7 +27,7 @@ func TestSensorsInStatus(t *testing.T) {
 		}
 		list += filepath.Join(n.dir, name)
 	}
-	n.write("conf/conf/global", "gid_range 46000-48000\nload_report_time 0:0:1\nload_sensor "+list+"\n")
+	n.write("conf/conf/global", "gid_range "+groupIDs()+"\nload_report_time 0:0:1\nload_sensor "+list+"\n")
 	n.start()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -1,13 +1,13 @@
 package clients
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,15 +21,24 @@ type liveClient struct {
 	packages string
 	files    map[string]string
 	command  string
-	// endless is true if it does not end after a job has failed six times. It calls no commands then.
-	endless bool
-	// ignoresKill is true if it does not report a job that was killed: it waits for a file of the job,
-	// or for other workers, or runs the job again.
-	ignoresKill bool
+	// endless is what it prints after a job has failed six times, if it does not end then. It calls no
+	// commands after that.
+	endless string
+	// afterKill says what it does after a job was killed.
+	afterKill reaction
 	// slowRestart is true if it takes a minute for each finished job that qstat -s z does not list, as
 	// after a restart of the daemon.
 	slowRestart bool
 }
+
+// reaction says what a program does when one of its jobs is killed.
+type reaction int
+
+const (
+	reports   reaction = iota
+	waits              // for a file of the job, or for other workers
+	runsAgain          // runs the job again
+)
 
 const snakefile = `
 rule all:
@@ -56,8 +65,8 @@ with open("Makeflow", "w") as f:
 var liveClients = map[string]liveClient{
 	"snakemake": {
 		packages: "snakemake", files: map[string]string{"Snakefile": snakefile},
-		command:     "snakemake --latency-wait 20 --cluster 'qsub -cwd -V -j y -o /dev/null' --cluster-cancel qdel -j 250",
-		ignoresKill: true,
+		command:   "snakemake --latency-wait 20 --cluster 'qsub -cwd -V -j y -o /dev/null' --cluster-cancel qdel -j 250",
+		afterKill: waits,
 	},
 	"snakemake with a status script": {
 		packages: "snakemake", files: map[string]string{"Snakefile": snakefile, "status.sh": `#!/bin/sh
@@ -73,7 +82,7 @@ fi
 	// With more jobs at once it runs jobs again that have ended: see docs/clients.md.
 	"makeflow": {
 		packages: "coop-computing-tools openmpi-bin", files: map[string]string{"make.py": makeMakeflow},
-		command: "python3 make.py && makeflow -T sge -J 30 Makeflow", endless: true, ignoresKill: true,
+		command: "python3 make.py && makeflow -T sge -J 30 Makeflow", endless: "failed too many times", afterKill: runsAgain,
 	},
 	"sge_submit_workers": {
 		packages: "coop-computing-tools openmpi-bin", files: map[string]string{"make.py": makeMakeflow, "run.sh": `
@@ -86,7 +95,7 @@ status=$?
 qdel -u $USER
 until test -z "$(qstat)"; do sleep 0.1; done
 exit $status
-`}, command: "sh run.sh", endless: true, ignoresKill: true,
+`}, command: "sh run.sh", endless: "failed too many times", afterKill: waits,
 	},
 	"toil": {
 		packages: "toil", files: map[string]string{"sum.py": `
@@ -188,7 +197,7 @@ if __name__ == "__main__":
         for i in parts:
             print(i, file=f)
 `}, command: "/usr/bin/python3 sum.py && until test -z \"$(qstat)\"; do sleep 0.1; done",
-		ignoresKill: true,
+		afterKill: waits,
 	},
 	"ipcluster": {
 		packages: "python3-ipyparallel", files: map[string]string{"sum.py": `
@@ -212,7 +221,7 @@ with ipyparallel.Cluster(engine_launcher_class="sge", n=4, profile_dir="profile"
 type liveRun struct {
 	*site
 	client liveClient
-	out    bytes.Buffer
+	out    testenv.Transcript
 	over   chan error
 }
 
@@ -228,6 +237,11 @@ func (c liveClient) begin(ctx context.Context, s *site, name string, parts int, 
 	cmd := s.command(ctx, s.user, "/bin/sh", "-c", fill.Replace(c.command))
 	cmd.Stdout, cmd.Stderr = &r.out, &r.out
 	cmd.WaitDelay = time.Second
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true // the programs that the shell starts end with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
@@ -282,6 +296,25 @@ func (r *liveRun) fails() {
 	r.Logf("it says: %s", lastLines(r.out.String(), 8))
 }
 
+// still expects that the program goes on, which the caller ends.
+func (r *liveRun) still(end context.CancelFunc) {
+	r.Helper()
+	select {
+	case err := <-r.over:
+		r.Errorf("the workflow has ended: %v\n%s", err, r.out.String())
+		return
+	default:
+	}
+	r.Logf("%d jobs have started; it says: %s", r.started(), lastLines(r.out.String(), 8))
+	end()
+	<-r.over
+	if sum := r.read("sum.txt"); sum != "" {
+		r.Errorf("the result is %q", sum)
+	}
+	r.root("qdel", "-u", "*")
+	r.until("all jobs have left", func() bool { return r.root("qstat", "-u", "*").stdout == "" })
+}
+
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
@@ -291,8 +324,8 @@ func lastLines(text string, n int) string {
 const livePatience = 20 * time.Minute
 
 // TestSoakLiveClients runs workflows with such programs, unchanged: one with three jobs; one whose
-// jobs fail; one whose jobs are deleted; and one with 200 jobs, during which the daemon is killed,
-// unless the program is slow then.
+// jobs fail; one whose jobs are deleted; and one with 200 jobs, during which the daemon is killed. If
+// the program is slow then, it is killed during a workflow with three jobs.
 // ipcluster and dask-worker run as array jobs.
 func TestSoakLiveClients(t *testing.T) {
 	testenv.Soak(t)
@@ -315,15 +348,40 @@ func TestSoakLiveClients(t *testing.T) {
 				s.TB = t
 			}
 			sub("good", func() { c.begin(ctx, s, "good", 3, "true").succeeds(3) })
-			if !c.endless {
-				sub("failing", func() { c.begin(ctx, s, "failing", 3, "exit 3").fails() })
-			}
-			if !c.ignoresKill {
-				sub("killed", func() {
-					r := c.begin(ctx, s, "killed", 3, "sleep 1000")
-					r.awaitStarted(3) // some submit a job only later; it would sleep
-					s.must(s.run("qdel", "-u", s.user.Username))
+			sub("failing", func() {
+				ctx, end := context.WithCancel(ctx)
+				defer end()
+				r := c.begin(ctx, s, "failing", 3, "exit 3")
+				if c.endless == "" {
 					r.fails()
+					return
+				}
+				s.until("it reports that a job fails", func() bool { return strings.Contains(r.out.String(), c.endless) })
+				r.still(end)
+			})
+			sub("killed", func() {
+				ctx, end := context.WithCancel(ctx)
+				defer end()
+				r := c.begin(ctx, s, "killed", 3, "sleep 1000")
+				r.awaitStarted(3) // some submit a job only later; it would sleep
+				s.must(s.run("qdel", "-u", s.user.Username))
+				switch c.afterKill {
+				case reports:
+					r.fails()
+				case runsAgain:
+					r.awaitStarted(4)
+					r.still(end)
+				case waits:
+					s.until("all jobs have left", func() bool { return s.root("qstat", "-u", "*").stdout == "" })
+					r.still(end)
+				}
+			})
+			if c.slowRestart {
+				sub("restarted", func() {
+					r := c.begin(ctx, s, "restarted", 3, "sleep 15")
+					r.awaitStarted(3)
+					s.restart()
+					r.succeeds(3)
 				})
 			}
 			sub("many", func() {

@@ -86,7 +86,7 @@ var replays = map[string]replay{
 		submit:     "qsub -terse -bunit C -bamount 1 -l h_vmem=1G,q=all.q", id: onlyNumber, list: "qstat", listed: columns(0, 4), array: "#$ -t 1-3\n",
 	},
 	"crew.cluster": {
-		directives: "#$ -N crew-%s\n#$ -cwd\n#$ -V\n#$ -o /dev/null\n#$ -j y\n#$ -l h_rss=100M\n#$ -l m_mem_free=1M\n#$ -pe smp 1\n",
+		directives: "#$ -N crew-%s\n#$ -cwd\n#$ -V\n#$ -o /dev/null\n#$ -j y\n#$ -l h_rss=100M\n#$ -l m_mem_free=1M\n#$ -l gpu=1\n#$ -pe smp 1\n",
 		submit:     "qsub FILE", id: firstNumber, list: "qstat -u USER -xml", listed: elements, builtin: true,
 	},
 	"submitit": {
@@ -95,7 +95,7 @@ var replays = map[string]replay{
 		status: regexp.MustCompile(`(?m)^exit_status\s+(.*?)\s*$`),
 	},
 	"batchspawner": {
-		directives: "#$ -N jupyterhub-%s\n#$ -j yes\n#$ -o /dev/null\n#$ -cwd\n#$ -S /bin/sh\n",
+		directives: "#$ -j yes\n#$ -N jupyterhub-%s\n#$ -o WORK/.jupyterhub.sge.out\n#$ -e WORK/.jupyterhub.sge.err\n#$ -v PATH,HOME,LANG\n#$ \n\n",
 		submit:     "qsub", id: regexp.MustCompile(`^\S+ \S+ (\d+)`), list: "qstat -xml", listed: elements,
 	},
 	"batchtools": {
@@ -242,6 +242,7 @@ func (c *conversation) ended(kind, id string, tasks int, status string) {
 // array job, all at the same time, while the daemon is killed and restarted.
 func TestReplays(t *testing.T) {
 	usual, builtin := newSite(t, 200), newBuiltinSite(t, 200)
+	builtin.withGPUs()
 	type started struct {
 		*conversation
 		good, bad, killed, array string
@@ -265,6 +266,11 @@ func TestReplays(t *testing.T) {
 	for _, x := range all {
 		s := x.site
 		s.until(x.name+" sees that its job runs", func() bool { return x.states()[x.killed] == "r" })
+		if x.name == "batchspawner" {
+			if host := spawnerHost(s, x.killed); host != "node1" {
+				t.Errorf("batchspawner connects to the host %q", host)
+			}
+		}
 		if r := s.run("qdel", x.killed); r.status != 0 || r.stderr != "" {
 			t.Errorf("%s: qdel: %+v", x.name, r)
 		}
@@ -291,6 +297,19 @@ func TestReplays(t *testing.T) {
 	if text := usual.must(usual.run("qconf", "-sconf")); !regexp.MustCompile(`max_aj_tasks\s*(\d+)`).MatchString(text) {
 		t.Errorf("matlab reads max_aj_tasks: %s", text)
 	}
+}
+
+// spawnerHost returns the host that batchspawner connects JupyterHub to: the second part of the
+// queue_name of the job in qstat -xml.
+func spawnerHost(s *site, id string) string {
+	s.Helper()
+	text := s.must(s.run("qstat", "-xml"))
+	_, job, _ := strings.Cut(text, "<JB_job_number>"+id+"</JB_job_number>")
+	job, _, _ = strings.Cut(job, "</job_list>")
+	_, name, _ := strings.Cut(job, "<queue_name>")
+	name, _, _ = strings.Cut(name, "</queue_name>")
+	_, host, _ := strings.Cut(name, "@")
+	return host
 }
 
 // bcbioEnvironment looks for a parallel environment of a queue as bcbio does.
@@ -332,6 +351,9 @@ func TestSoakReplays(t *testing.T) {
 				start = newBuiltinSite
 			}
 			s := start(t, 16)
+			if r.builtin {
+				s.withGPUs()
+			}
 			c := &conversation{T: t, replay: r, site: s, name: "many"}
 			jobs := map[string]bool{}
 			for i := range many {

@@ -86,6 +86,17 @@ func newBuiltinSite(t testing.TB, slots int) *site {
 	return s
 }
 
+// withGPUs adds the resource gpu to a site, if the machine has no GPUs for which the daemon adds it.
+func (s *site) withGPUs() {
+	s.Helper()
+	complexes := s.must(s.root("qconf", "-sc"))
+	if strings.Contains(complexes, "\ngpu ") {
+		return
+	}
+	s.must(s.root("qconf", "-Mc", s.file("complexes", complexes+"gpu gpu RSMAP <= YES YES 0 0\n")))
+	s.must(s.root("qconf", "-mattr", "exechost", "complex_values", "gpu=16(1-16)", "node1"))
+}
+
 func prepared(t testing.TB) *site {
 	t.Helper()
 	programs.Do(func() { programs.dir, programs.err = build() })

@@ -9,9 +9,12 @@ import (
 	"github.com/execd-project/execd/test/gridengine"
 )
 
-// qrsh and qlogin with the method builtin.
-func TestInteractive(t *testing.T) {
-	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
+// TestInteractive checks qrsh and qlogin with the method builtin.
+func TestInteractive(t *testing.T) { interactiveJobs(t, "") }
+
+func interactiveJobs(t *testing.T, front string) {
+	t.Helper()
+	c := start(t, gridengine.Config{FrontUser: front, Conf: map[string]string{"load_report_time": "00:00:01"}})
 	c.queue("all.q", map[string]string{"slots": "20"})
 	c.queue("term.q", map[string]string{"terminate_method": "SIGTERM"})
 	c.queue("notify.q", map[string]string{"notify": "00:00:05"})

@@ -16,9 +16,12 @@ func (c *cell) sit(line string) *terminal.Session {
 	return terminal.Start(c, c.UserCommand("alice", "sh", "-c", line), 33, 101)
 }
 
-// qrsh and qlogin at terminals.
-func TestTerminals(t *testing.T) {
-	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
+// TestTerminals checks qrsh and qlogin at terminals.
+func TestTerminals(t *testing.T) { terminals(t, "") }
+
+func terminals(t *testing.T, front string) {
+	t.Helper()
+	c := start(t, gridengine.Config{FrontUser: front, Conf: map[string]string{"load_report_time": "00:00:01"}})
 	c.queue("all.q", map[string]string{"slots": "20"})
 	script := c.script("talk.sh", terminal.Script)
 	c.script("patient.sh", `trap 'echo size $(stty size)' WINCH; trap 'echo caught; exit 5' INT; echo patient; while :; do sleep 0.1; done`)
@@ -118,7 +121,7 @@ setsid `+gridengine.BinDir+`/execd standalone --conf `+dir+`/conf --spool `+dir+
 	return prefix
 }
 
-// Terminals under execd standalone, with its own qrsh and qlogin.
+// TestStandaloneTerminals checks terminals under execd standalone, with its own qrsh and qlogin.
 func TestStandaloneTerminals(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.GridEngine)
 	c := &cell{gridengine.Start(t, gridengine.Config{Bare: true, Agent: built(t)}), t}

@@ -34,8 +34,9 @@ func compareAgent(t *testing.T, must int, chosen func(jobCase) bool) {
 	require(t)
 	programs := t.TempDir()
 	probePath := build(t, programs, "probe", "../probe")
-	build(t, programs, "execd", "../../cmd/execd")
-	build(t, programs, "sge_shepherd-go", "../../cmd/shepherd")
+	if err := testenv.Build(programs, ""); err != nil {
+		t.Fatal(err)
+	}
 	table := func() []jobCase {
 		all := chosenCases(t)
 		return slices.DeleteFunc(all, func(c jobCase) bool { return !chosen(c) })

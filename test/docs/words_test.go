@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,9 +20,8 @@ var unwantedInCode = regexp.MustCompile(`(?i)\b(passed over|how it fares|mistake
 // those that z has", and the passive "mu is held".
 var riddles = regexp.MustCompile(`^\s*// (?:\w+ (?:is|are) (?:what|who)|\w+ returns (?:what|those|who|whom))\b|\b(?:mu|writing|commits) is held\b`)
 
-// mostRiddles is the number of such comments that TestWords accepts outside of tests. A single one may be
-// clear; many make the code hard to read.
-const mostRiddles = 20
+// testFunc matches the first line of a test.
+var testFunc = regexp.MustCompile(`^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 
 // TestWords reports words that docs/STYLE.md tells writers to avoid, in pages, manual pages and Go files.
 func TestWords(t *testing.T) {
@@ -50,7 +48,6 @@ func TestWords(t *testing.T) {
 		}
 	}
 	seen := 0
-	var unclear []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -79,21 +76,27 @@ func TestWords(t *testing.T) {
 			return err
 		}
 		seen++
+		var comment string // the first line of the comment that ends before this line
 		for i, line := range strings.Split(string(text), "\n") {
+			if test := testFunc.FindStringSubmatch(line); test != nil && comment != "" && !strings.HasPrefix(comment, "// "+test[1]+" ") {
+				t.Errorf("%s:%d: the comment of %s does not begin with its name and a verb: %s", file, i+1, test[1], comment)
+			}
+			if !strings.HasPrefix(line, "//") || strings.HasPrefix(line, "//go:") {
+				comment = ""
+			} else if comment == "" {
+				comment = line
+			}
 			if found := words.FindString(line); found != "" {
 				t.Errorf("%s:%d: %q, see the list of words in docs/STYLE.md", file, i+1, found)
 			}
 			if code && riddles.MatchString(line) {
-				unclear = append(unclear, fmt.Sprintf("%s:%d: %s", file, i+1, strings.TrimSpace(line)))
+				t.Errorf("%s:%d: the comment does not name the value itself (docs/STYLE.md, doc comments): %s", file, i+1, strings.TrimSpace(line))
 			}
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if len(unclear) > mostRiddles {
-		t.Errorf("%d comments do not name the value itself (docs/STYLE.md, doc comments):\n%s", len(unclear), strings.Join(unclear, "\n"))
 	}
 	if seen < 500 {
 		t.Errorf("only %d files were read: the walk misses most of the tree", seen)

@@ -140,6 +140,60 @@ func galaxy(t *testing.T, jobs int) {
 	m.noHelper(cmd.Process.Pid)
 }
 
+// TestSoakLanguages runs a program with python3-drmaa, and one in R that calls the library: a job that
+// succeeds, one that fails, one that it deletes, an array job, and 200 jobs at once, before which the
+// daemon is killed. R has signal handlers of its own, and forks.
+func TestSoakLanguages(t *testing.T) {
+	testenv.Soak(t)
+	m := newMachine(t)
+	for _, name := range []string{"jobs.py", "jobs.R"} { // the user may not be able to read the source tree
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testenv.WriteFile(t, filepath.Join(m.dir, name), string(text))
+	}
+	shim := filepath.Join(m.dir, "r.so")
+	build := exec.CommandContext(t.Context(), "cc", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-I", "../../clients/drmaa",
+		"testdata/r.c", "-o", shim, "-L", m.bin, "-ldrmaa")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, args := range map[string][]string{
+		"Python": {python, filepath.Join(m.dir, "jobs.py")},
+		"R":      {"/usr/bin/Rscript", filepath.Join(m.dir, "jobs.R"), shim},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(args[0]); err != nil {
+				t.Skipf("%s is not installed (apt-get install --no-install-recommends r-base-core)", args[0])
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			started := filepath.Join(m.dir, "home/go")
+			_ = os.Remove(started) // the other program's
+			cmd := m.command(ctx, args[0], args[1:]...)
+			var out bytes.Buffer
+			cmd.Stderr = &out
+			t.Cleanup(func() {
+				if out.Len() > 0 {
+					t.Errorf("%s", out.String())
+				}
+			})
+			ready, end := testenv.Begin(t, cmd)
+			if ready != "submitted\n" {
+				t.Errorf("it prints %q", ready)
+			}
+			m.daemon.Kill()
+			m.start()
+			testenv.WriteFile(t, started, "")
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+			m.noHelper(cmd.Process.Pid)
+		})
+	}
+}
+
 // TestSoakRuffus runs pipelines with an unchanged Ruffus: 200 jobs at once, during which the daemon is
 // killed; jobs that fail; and jobs that are deleted.
 func TestSoakRuffus(t *testing.T) {

@@ -112,7 +112,7 @@ func newMachine(t *testing.T) *machine {
 	for name, text := range map[string]string{
 		"queues/all.q": "qname all.q\nhostlist node1\nslots 8\nshell /bin/sh\nload_thresholds NONE\npe_list smp\ntmpdir " + tmp + "\n",
 		"hosts/node1":  "hostname node1\n",
-		"conf/global":  "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\n",
+		"conf/global":  "gid_range " + testenv.GroupIDs(52100, 54000) + "\nmin_uid 1\nmin_gid 1\n",
 	} {
 		testenv.WriteFile(t, filepath.Join(m.dir, "conf", name), text)
 	}

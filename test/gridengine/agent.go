@@ -3,6 +3,7 @@ package gridengine
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,7 +43,7 @@ func (c *Cell) LaunchAgentWith(options []string, env ...string) error {
 	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
 		return err
 	}
-	_, err := c.run("", c.environment(env...), append([]string{"sh", "-c", agentScript("/home/cell/agent", agentSocket), "sh"}, options...))
+	_, err := c.run("", c.environment(env...), append([]string{"sh", "-c", c.agentScript("/home/cell/agent", agentSocket), "sh"}, options...))
 	return err
 }
 
@@ -83,8 +84,13 @@ func (c *Cell) RestartMaster() error {
 
 // agentScript returns a script that starts an agent. Spool area, log and file with the process ID
 // share the prefix path.
-func agentScript(path, socket string) string {
+func (c *Cell) agentScript(path, socket string) string {
+	front := ""
+	if c.front != "" {
+		front = "chown " + c.front + " " + filepath.Dir(socket) + "; set -- --front-user " + c.front + ` "$@"`
+	}
 	return `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /
+` + front + `
 setsid ` + BinDir + `/execd agent --master gridengine --spool ` + path + ` --socket ` + socket + ` --log-level debug "$@" </dev/null >>` + path + `.log 2>&1 &
 echo $! >` + path + `.pid`
 }

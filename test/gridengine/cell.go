@@ -40,9 +40,11 @@ type Config struct {
 	// Simulated names execution hosts that do not exist, see LoadValue. A cell with such hosts
 	// starts no jobs.
 	Simulated []string
-	// Agent is a directory with execd and sge_shepherd-go. If it is set, the execution daemon of
+	// Agent is a directory with execd, execd-launcher and sge_shepherd-go. If it is set, the execution daemon of
 	// the host is execd agent --master gridengine, and there is no sge_execd.
 	Agent string
+	// FrontUser divides each agent into two processes, of which the front runs as this user; empty for one process.
+	FrontUser string
 	// Bare starts no execution daemon.
 	Bare bool
 	// Nodes are additional hosts of the cell, each with its own network, and with the same files as
@@ -69,6 +71,7 @@ type Cell struct {
 	started time.Time
 	install installation
 	agent   bool       // the execution daemon of the host is the agent
+	front   string     // Config.FrontUser
 	confMu  sync.Mutex // held while a configuration is read, edited and written
 }
 
@@ -81,7 +84,7 @@ func Start(t testing.TB, cfg Config) *Cell {
 	t.Helper()
 	testenv.Require(t, testenv.Root, cfg.need())
 	c := &Cell{
-		Host: cfg.Host, t: t, dir: t.TempDir(), started: time.Now(), install: installation{cfg.Installation}, agent: cfg.Agent != "",
+		Host: cfg.Host, t: t, dir: t.TempDir(), started: time.Now(), install: installation{cfg.Installation}, agent: cfg.Agent != "", front: cfg.FrontUser,
 	}
 	if c.Host == "" {
 		c.Host = "cellhost"

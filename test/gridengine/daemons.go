@@ -86,10 +86,13 @@ func (c *Cell) StartExecd(env ...string) error {
 	if _, err := c.run("", c.environment(env...), []string{"sh", "-c", start}); err != nil {
 		return err
 	}
-	return c.Poll(startDeadline, "sge_execd has registered", func() (bool, error) {
+	if err := c.Poll(startDeadline, "sge_execd has registered", func() (bool, error) {
 		_, err := os.Stat(c.pidFile())
 		return err == nil, err
-	})
+	}); err != nil || c.install.root == "" {
+		return err
+	}
+	return c.Poll(startDeadline, "sge_execd has reported its load", func() (bool, error) { return c.reportsLoad(c.Host) })
 }
 
 // StopExecd stops sge_execd like its boot script. Jobs and their shepherds continue.

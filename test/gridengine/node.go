@@ -85,7 +85,7 @@ func (c *Cell) LaunchNode(node string, agent bool) error {
 	}
 	script := `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /; exec sge_execd`
 	if agent {
-		script = agentScript("/home/cell/agent."+node, "/home/cell/run/"+node+".sock")
+		script = c.agentScript("/home/cell/agent."+node, "/home/cell/run/"+node+".sock")
 	}
 	line, err := c.onNode(node, "sh", "-c", script)
 	if err == nil {

@@ -143,7 +143,7 @@ func BenchmarkPendingJobs(b *testing.B) {
 	const jobs, clients = 100000, 8
 	m := newMachine(b, 4)
 	m.write("conf/queues/fast.q", fmt.Sprintf("qname fast.q\nhostlist %s\nslots 4\nshell /bin/sh\nload_thresholds NONE\ntmpdir %s\n", hostName, m.open("tmp")))
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 0\nmin_gid 0\n")
+	m.write("conf/conf/global", groupIDs()+"min_uid 0\nmin_gid 0\n")
 	m.start()
 	m.root("qmod", "-d", "all.q")
 	u := someUsers(b, 1)[0]

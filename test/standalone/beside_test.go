@@ -64,7 +64,7 @@ func (s *system) as(run func(string) (string, error), script string) string {
 // ours returns the system of execd standalone.
 func ours(b *testing.B) *system {
 	m := newMachine(b, 512)
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nmax_aj_tasks 100000\n")
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\nmax_aj_tasks 100000\n")
 	m.start()
 	nobody := someUsers(b, 1)[0]
 	root, err := user.Current()

@@ -95,8 +95,7 @@ func (m *machine) refusedNothing() {
 	}
 }
 
-// TestFront: a daemon of two processes runs a job from qsub to its record, and its front has no
-// rights.
+// TestFront checks that a daemon of two processes runs a job from qsub to its record, and its front has no rights.
 func TestFront(t *testing.T) {
 	m := newFront(t, 1)
 	out := m.open("out")
@@ -144,8 +143,8 @@ func TestFront(t *testing.T) {
 	})
 }
 
-// TestFrontOrders: what users order about jobs works with two processes, and what does not work yet
-// is refused with the reason.
+// TestFrontOrders checks that orders of users about jobs work with two processes, and that an order that is not
+// supported is refused with the reason.
 func TestFrontOrders(t *testing.T) {
 	m := newFront(t, 4)
 	out := m.open("out")
@@ -171,15 +170,15 @@ func TestFrontOrders(t *testing.T) {
 	}
 }
 
-// TestFrontParallel: with two processes the commands of a parallel job run on its host, by the command of root's
-// configuration.
+// TestFrontParallel checks that with two processes the commands of a parallel job run on its host, by the command of
+// root's configuration.
 func TestFrontParallel(t *testing.T) {
 	t.Parallel()
 	m := newFront(t, 4)
 	out := m.open("out")
 	m.write("conf/pes/mpi", "pe_name mpi\nslots 99\nallocation_rule $fill_up\ncontrol_slaves TRUE\n")
 	m.write("conf/queues/all.q", fmt.Sprintf("qname all.q\nhostlist %s\nslots 4\nshell /bin/sh\nload_thresholds NONE\npe_list mpi\ntmpdir %s\n", hostName, m.open("tmp")))
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nrsh_command /site/rsh -x\n")
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\nrsh_command /site/rsh -x\n")
 	m.write("job.sh", "#!/bin/sh\n. \"$SGE_ROOT/$SGE_CELL/common/settings.sh\"\nread -r host slots queue <\"$PE_HOSTFILE\"\n"+
 		"echo \"$host $slots $SGE_RSH_COMMAND\"\nqrsh -inherit -nostdin -V \"$host\" echo task of '$JOB_ID'\nqrsh -inherit -nostdin -V \"$host\" exit 7\necho \"status $?\"\n")
 	m.start()
@@ -191,8 +190,8 @@ func TestFrontParallel(t *testing.T) {
 	m.refusedNothing()
 }
 
-// TestFrontAltered: with two processes owners and root change what jobs run, and users copy jobs; what they change is
-// what runs then.
+// TestFrontAltered checks that with two processes owners and root change the commands of jobs, that users copy jobs,
+// and that the changed commands run.
 func TestFrontAltered(t *testing.T) {
 	t.Parallel()
 	m := newFront(t, 4)
@@ -265,8 +264,8 @@ func lastLine(text string) string {
 	return list[len(list)-1]
 }
 
-// TestFrontOrLauncherKilled: whichever of the two processes is killed while a job runs, the other one and the job go on,
-// and the job has one record in the end.
+// TestFrontOrLauncherKilled checks that the job and the remaining process go on if either of the two processes is
+// killed while a job runs, and that the job has one record in the end.
 func TestFrontOrLauncherKilled(t *testing.T) {
 	m := newFront(t, 4)
 	out := m.open("out")
@@ -345,14 +344,14 @@ func TestFrontOrLauncherKilled(t *testing.T) {
 	m.daemon.Kill()
 	m.start()
 	p, gone := m.daemon.Process()
-	m.until("the launcher has found the front", func() bool { return strings.Count(m.log(), "the launcher is back") == 2 })
+	m.until("the launcher has found the front", func() bool { return strings.Count(m.log(), "the launcher runs again") == 2 })
 	_ = p.Signal(syscall.SIGTERM)
 	<-gone
 	m.until("the front has ended", func() bool { return syscall.Kill(front, 0) != nil })
 }
 
-// TestFrontApart: a service manager can start the two processes by themselves, in any order, and end and start each
-// alone. The front has the rights of its user, and no other process can take its place.
+// TestFrontApart checks that a service manager can start the two processes by themselves, in any order, and end and
+// start each alone. The front has the rights of its user, and no other process can take its place.
 func TestFrontApart(t *testing.T) {
 	t.Parallel()
 	var front testenv.Daemon
@@ -383,7 +382,7 @@ func TestFrontApart(t *testing.T) {
 	}
 
 	startFront(who) // waits for the launcher, which makes the spool directory
-	m.until("the front waits", func() bool { return strings.Contains(m.log(), "waits for the launcher") })
+	m.until("the front waits", func() bool { return strings.Contains(m.log(), "waiting for the launcher") })
 	m.args = append(m.args, "--only", "launcher")
 	m.start()
 	id := ""
@@ -447,8 +446,8 @@ func TestKilledFront(t *testing.T) {
 	})
 }
 
-// TestFrontKilledAtEachPoint: whatever the launcher or the front is at when it is killed, the job runs once and has one
-// record, and nothing of it is left behind. A front whose launcher is killed goes on with the next one.
+// TestFrontKilledAtEachPoint checks that the job runs once, has one record and leaves no files behind, wherever the
+// launcher or the front is killed. A front whose launcher is killed goes on with the next one.
 func TestFrontKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	killedAt(t, []string{"launch-begun", "launch-forked", "agent-launched", "agent-acknowledged"})
@@ -548,7 +547,7 @@ func killedAt(t *testing.T, points []string) {
 	m.refusedNothing()
 }
 
-// TestFrontRefused: what cannot be two processes says so.
+// TestFrontRefused checks that a daemon that cannot be divided into two processes says so.
 func TestFrontRefused(t *testing.T) {
 	m := newFront(t, 1)
 	m.start()
@@ -562,15 +561,15 @@ func TestFrontRefused(t *testing.T) {
 	_, gone = m.daemon.Process()
 	<-gone
 	log, err := os.ReadFile(filepath.Join(m.dir, "log"))
-	if err != nil || !strings.Contains(string(log), "is that of a daemon with --front-user") {
+	if err != nil || !strings.Contains(string(log), "belongs to a daemon with --front-user") {
 		t.Errorf("%s (%v)", log, err)
 	}
 	m.args = []string{"--front-user", frontUser}
 	m.start()
 }
 
-// TestFrontSubmissions: with two processes the launcher starts what users have submitted, with all that their
-// commands read, and nothing else.
+// TestFrontSubmissions checks that with two processes the launcher starts only jobs that users have submitted, with
+// all files that their commands read.
 func TestFrontSubmissions(t *testing.T) {
 	m := newFront(t, 4)
 	out := m.open("out")
@@ -619,8 +618,8 @@ func TestFrontSubmissions(t *testing.T) {
 	m.refusedNothing()
 }
 
-// TestFrontConfiguration: with two processes root's configuration decides on control groups, the program that runs
-// supervisors and the priorities of running jobs.
+// TestFrontConfiguration checks that with two processes root's configuration decides on control groups, the program
+// that runs supervisors and the priorities of running jobs.
 func TestFrontConfiguration(t *testing.T) {
 	t.Parallel()
 	m := newFront(t, 4)
@@ -630,7 +629,7 @@ func TestFrontConfiguration(t *testing.T) {
 	if err := os.Chmod(wrapper, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	global := "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\ncgroups_params cgroup_path=none\nreprioritize 1\nshepherd_cmd " + wrapper + "\n"
+	global := groupIDs() + "min_uid 1\nmin_gid 1\ncgroups_params cgroup_path=none\nreprioritize 1\nshepherd_cmd " + wrapper + "\n"
 	m.write("conf/conf/global", global+"execd_params PTF_MIN_PRIORITY=7,PTF_MAX_PRIORITY=7\n")
 	m.write("job.sh", "#!/bin/sh\nuntil test \"$(nice)\" = 7; do sleep 0.05; done\ncat /proc/self/cgroup\n")
 	m.start()
@@ -654,8 +653,9 @@ func TestFrontConfiguration(t *testing.T) {
 	})
 }
 
-// TestFrontProcedures: with two processes the procedures of root's configuration run as their users, with the variables
-// of execd and without those of the job. Jobs have the nice value of their queue in root's configuration.
+// TestFrontProcedures checks that with two processes the procedures of root's configuration run as their users, with
+// the variables of execd and without those of the job. Jobs have the nice value of their queue in root's
+// configuration.
 func TestFrontProcedures(t *testing.T) {
 	t.Parallel()
 	m := newFront(t, 4)

@@ -24,8 +24,8 @@ QUIT) exit;;
 esac; done
 `
 
-// TestFrontVerifier: with two processes the launcher runs the verifier of root's configuration, and jobs run with its
-// changes.
+// TestFrontVerifier checks that with two processes the launcher runs the verifier of root's configuration, and jobs
+// run with its changes.
 func TestFrontVerifier(t *testing.T) {
 	t.Parallel()
 	m := newFront(t, 4)
@@ -35,7 +35,7 @@ func TestFrontVerifier(t *testing.T) {
 	if err := os.Chmod(jsv, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\njsv_url "+jsv+"\n")
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\njsv_url "+jsv+"\n")
 	m.write("job.sh", "#!/bin/sh\necho \"$JOB_NAME|$GIVEN|$MINE|$*|$(ulimit -t)\"\n")
 	m.start()
 	u := someUsers(t, 1)[0]

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,7 +24,7 @@ var twoNVIDIA = []testenv.GPU{
 func withGPUs(t *testing.T, gpus ...testenv.GPU) *machine {
 	t.Helper()
 	m := newMachine(t, 4)
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nload_report_time 0:0:1\n")
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\nload_report_time 0:0:1\n")
 	testenv.GPUs(t, m.gpuRoot(), gpus...)
 	testenv.Reply(t, m.gpuRoot(), "echo '00000000:41:00.0, GPU-11111111-aaaa-bbbb-cccc-000000000001, 81559'",
 		"echo '00000000:61:00.0, GPU-11111111-aaaa-bbbb-cccc-000000000002, 46068'")
@@ -128,6 +129,9 @@ func gpusOfJobs(t *testing.T, options ...string) {
 	m.until("qstat -j shows the usage of the GPU", func() bool {
 		return strings.Contains(m.as(alice, "qstat", "-j", id).stdout, "gpu usage     1:            gpus=1, time=")
 	})
+	if text := m.as(alice, "qstat", "-j", id).stdout; !strings.Contains(text, "resource map  1:            gpu="+hostName+"(0)\n") {
+		t.Errorf("qstat -j does not name the GPU of the job:\n%s", text)
+	}
 	if r := m.as(alice, "qdel", id); r.status != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -136,6 +140,33 @@ func gpusOfJobs(t *testing.T, options ...string) {
 		if r.status == 0 || !strings.Contains(r.stderr, "gpu_type=NVIDIA-A40") || !strings.Contains(r.stderr, "gpu_type=NVIDIA-H100-80GB-HBM3") {
 			t.Errorf("-l %s, which no GPU satisfies: %+v", request, r)
 		}
+	}
+}
+
+// TestGPUsOfOneRoot checks that jobs get GPUs of one PCIe root, which the daemon reads from the host
+// and reports as a load value.
+func TestGPUsOfOneRoot(t *testing.T) {
+	var gpus []testenv.GPU
+	for i, root := range []string{"pci0000:00", "pci0000:00", "pci0000:40", "pci0000:40"} {
+		gpus = append(gpus, testenv.GPU{
+			Vendor: "amd", Address: fmt.Sprintf("0000:%d1:00.0", i+1), Model: "gfx942", Unique: uint64(i + 1), Memory: 1 << 30, Minor: 128 + i, NUMA: -1, Root: root,
+		})
+	}
+	m := withGPUs(t, gpus...)
+	alice := someUsers(t, 1)[0]
+	m.start()
+	for _, c := range []struct{ request, want string }{{"1", "0"}, {"2", "2 3"}, {"1", "1"}} {
+		out := m.open("out" + strings.ReplaceAll(c.want, " ", ""))
+		r := m.as(alice, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-e", "/dev/null", "-l", "gpu="+c.request, "-N", "gpus", "-b", "y", "-shell", "y",
+			"echo $SGE_HGR_gpu >"+out+"/new; mv "+out+"/new "+out+"/gpus; sleep 1000")
+		m.submitted(r)
+		m.until("a job with gpu="+c.request+" runs", func() bool {
+			text, err := os.ReadFile(filepath.Join(out, "gpus"))
+			if err == nil && strings.TrimSpace(string(text)) != c.want {
+				t.Errorf("gpu=%s gets %q, want %q", c.request, text, c.want)
+			}
+			return err == nil
+		})
 	}
 }
 
@@ -321,7 +352,7 @@ func TestGPUsOfKilledDaemon(t *testing.T) {
 	m.daemon.Kill()
 	other := &machine{TB: t, bin: m.bin, dir: t.TempDir(), args: m.args}
 	testenv.LetIn(t, other.dir)
-	other.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\n")
+	other.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\n")
 	other.start()
 	defer other.end()
 	other.until("it says why it has no GPUs", func() bool {

@@ -104,7 +104,7 @@ func newMachine(t testing.TB, slots int) *machine {
 	testenv.LetIn(t, m.dir)
 	m.write("conf/queues/all.q", fmt.Sprintf("qname all.q\nhostlist %s\nslots %d\nshell /bin/sh\nload_thresholds NONE\npe_list smp\ntmpdir %s\n", hostName, slots, m.open("tmp")))
 	m.write("conf/hosts/"+hostName, "hostname "+hostName+"\n")
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\n")
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\n")
 	t.Cleanup(m.end)
 	return m
 }
@@ -123,6 +123,9 @@ func (m *machine) own(u *user.User) {
 		m.Fatal(err)
 	}
 }
+
+// groupIDs returns the line gid_range of sge_conf(5) for one daemon of these tests.
+func groupIDs() string { return "gid_range " + testenv.GroupIDs(32000, 45999) + "\n" }
 
 func (m *machine) write(name, text string) {
 	m.Helper()

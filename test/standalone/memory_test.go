@@ -20,7 +20,7 @@ func TestMemoryPool(t *testing.T) {
 	testenv.Require(t, testenv.Cgroup)
 	m := newMachine(t, 9)
 	m.write("conf/complexes", "m_mem_free m_mem_free MEMORY <= YES YES 40M 0\n")
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nqmaster_params MEMORY_POOL=m_mem_free\nexecd_params VMEM_LIMIT=memory\n")
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\nqmaster_params MEMORY_POOL=m_mem_free\nexecd_params VMEM_LIMIT=memory\n")
 	m.write("conf/hosts/"+hostName, "hostname "+hostName+"\ncomplex_values m_mem_free=360M\n")
 	users := someUsers(t, 2)
 	out := m.open("out")

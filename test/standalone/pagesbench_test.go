@@ -16,7 +16,7 @@ func BenchmarkPages(b *testing.B) {
 	chromium := newBrowser(b)
 	m := newMachine(b, 4)
 	u := self(b)
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 0\nmin_gid 0\n") // the test submits by itself
+	m.write("conf/conf/global", groupIDs()+"min_uid 0\nmin_gid 0\n") // the test submits by itself
 	m.start()
 	m.as(u, "qstat")
 	const jobs, clients = 10_000, 16

@@ -27,14 +27,14 @@ read end < $1 # for which it needs no process
 exit 0
 `
 
-// TestForkBomb: a job has a limit of processes without anybody's doing, it is the job that runs
-// into it, others go on, and everybody can see why.
+// TestForkBomb checks that a job has a limit of processes by default, that only the job reaches it,
+// that other jobs go on, and that all users can see the reason.
 func TestForkBomb(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	testenv.Require(t, testenv.Pids)
 	m := newMachine(t, 4)
 	out := m.open("out")
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nload_report_time 0:0:1\ncgroups_params pids_limit=40\n")
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\nload_report_time 0:0:1\ncgroups_params pids_limit=40\n")
 	m.write("bomb.sh", bomb)
 	m.start()
 	u := someUsers(t, 1)[0]
@@ -74,7 +74,8 @@ func TestForkBomb(t *testing.T) {
 	}
 }
 
-// TestDefaultLimitOfProcesses: of a job that asks for nothing, and as the kernel has it.
+// TestDefaultLimitOfProcesses checks the default limit of processes of a job that requests none, as
+// the kernel has it.
 func TestDefaultLimitOfProcesses(t *testing.T) {
 	testenv.Require(t, testenv.Root)
 	testenv.Require(t, testenv.Pids)

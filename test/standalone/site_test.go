@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"os/user"
@@ -48,7 +49,7 @@ func withPages(m *machine, before func(*testenv.Issuer)) *sited {
 	m.start()
 	s := &sited{site: &site{machine: m}, issuer: i, roots: x509.NewCertPool()}
 	s.roots.AppendCertsFromPEM(authority)
-	where := regexp.MustCompile(`serves pages: address=(\S+)`)
+	where := regexp.MustCompile(`serving pages: address=(\S+)`)
 	m.until("the daemon serves pages", func() bool {
 		text, _ := os.ReadFile(filepath.Join(m.dir, "log"))
 		found := where.FindAllSubmatch(text, -1)
@@ -322,8 +323,17 @@ func TestManyPages(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	if a := s.do(c, "GET", "/jobs", nil); a.status != http.StatusOK {
+	same := false
+	traced := func(r *http.Request) {
+		*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+			GotConn: func(info httptrace.GotConnInfo) { same = info.Reused },
+		}))
+	}
+	if a := s.do(c, "GET", "/jobs", nil, traced); a.status != http.StatusOK {
 		t.Errorf("with 1,000 pages: %d", a.status)
+	}
+	if !same {
+		t.Error("the connection of a browser that has only signed in was closed to make room for strangers")
 	}
 	if a := s.do(s.signIn(u), "GET", "/jobs", nil); a.status != http.StatusOK {
 		t.Errorf("another browser: %d", a.status)

@@ -28,7 +28,7 @@ func TestHostileTexts(t *testing.T) {
 	m.write("sensor.sh", "#!/bin/sh\nwhile read -r l; do [ \"$l\" = quit ] && exit\n"+
 		"printf 'begin\\n"+hostName+":said:%s\\n%s\\n"+hostName+":%s:1\\nend\\n' '"+line+"' '"+line+"' '"+line+"'; done\n")
 	m.write("prolog.sh", "#!/bin/sh\nprintf '%s' '"+line+"'; printf '%s' '"+line+"' >&2; [ \"$JOB_NAME\" != prolog ]\n")
-	m.write("conf/conf/global", "gid_range 52100-54000\nmin_uid 1\nmin_gid 1\nload_sensor "+filepath.Join(m.dir, "sensor.sh")+"\nload_report_time 0:0:1\n")
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\nload_sensor "+filepath.Join(m.dir, "sensor.sh")+"\nload_report_time 0:0:1\n")
 	m.write("conf/complexes", "said said RESTRING == YES NO NONE 0\n")
 	m.write("conf/queues/failing", "qname failing\nhostlist "+hostName+"\nslots 1\nshell /bin/sh\nload_thresholds NONE\nprolog "+filepath.Join(m.dir, "prolog.sh")+"\ntmpdir "+filepath.Join(m.dir, "tmp")+"\n")
 	verifiers := map[string]string{ // each says it in another way

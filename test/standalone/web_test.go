@@ -12,6 +12,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -343,6 +344,100 @@ func TestWebLive(t *testing.T) {
 	until("cannot reach the daemon")
 	m.start()
 	until("newcomer")
+}
+
+// TestWebGPUs shows on all lists how many GPUs of a host are in use, and which a job has.
+func TestWebGPUs(t *testing.T) {
+	m := newMachine(t, 4)
+	u := someUsers(t, 1)[0]
+	m.write("conf/complexes", "gpu gpu RSMAP <= YES YES 0 0\n")
+	m.write("conf/hosts/"+hostName, "hostname "+hostName+"\ncomplex_values gpu=5(0 1 2 3 4)\n")
+	m.start()
+	m.as(u, "qsub", "-b", "y", "-wd", m.open("out"), "-l", "gpu=1", "sleep", "1000")
+	m.as(u, "qsub", "-b", "y", "-wd", m.open("out"), "-l", "gpu=1", "-t", "1-2", "sleep", "1000")
+	m.until("all tasks run", func() bool { return strings.Count(m.as(u, "qstat", "-s", "r").stdout, " r ") == 3 })
+	s := m.web(u)
+	c := s.browser()
+	s.do(c, "GET", s.link, nil)
+	for path, text := range map[string]string{
+		"/":                  `<li><b>3 of 5</b> GPUs in use</li>`,
+		"/#":                 `<td data-label="GPUs"><meter min="0" max="1" value="0.6" aria-label="3 of 5"></meter> 3 of 5</td>`,
+		"/jobs":              "all.q@" + hostName + ", gpu 0<br>",
+		"/jobs/1":            `<td data-label="Queue instance">all.q@` + hostName + `, gpu 0</td>`,
+		"/jobs/2":            `<td data-label="Queue instance">all.q@` + hostName + `, gpu 2</td>`,
+		"/hosts/" + hostName: "2 of 5",
+	} {
+		if a := s.do(c, "GET", path, nil); !strings.Contains(a.text, text) {
+			t.Errorf("%s does not contain %q:\n%s", path, text, a.text)
+		}
+	}
+	for command, text := range map[string]string{
+		"qstat -j 1":         "resource map  1:            gpu=" + hostName + "(0)\n",
+		"qstat -j 2":         "resource map  2:            gpu=" + hostName + "(2)\n",
+		"../execd ps":        "all.q@" + hostName + ", gpu 0\n",
+		"../execd top":       " 3 of 5 in use\n",
+		"qstat -json":        `"things":[{"name":"gpu","host":"` + hostName + `","ids":["0"]}]`,
+		"qhost -F gpu -json": `"name":"gpu","value":"2.000000","total":5`,
+	} {
+		words := strings.Fields(command)
+		if r := m.as(u, words[0], words[1:]...); !strings.Contains(r.stdout, text) {
+			t.Errorf("%s does not contain %q: %+v", command, text, r)
+		}
+	}
+}
+
+// TestWebOutputOfOthers shows managers the output of others with no more rights than they have, and root with the
+// rights of the owner.
+func TestWebOutputOfOthers(t *testing.T) {
+	testenv.Require(t, testenv.Root)
+	m := newMachine(t, 4)
+	users := someUsers(t, 3)
+	owner, manager, stranger := users[0], users[1], users[2]
+	root, err := user.LookupId("0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(m.dir, "secret")
+	if err := os.WriteFile(secret, []byte("of root\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.start()
+	if r := m.root("qconf", "-am", manager.Username); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	out := m.open("out")
+	m.write("out/job.sh", "#!/bin/sh\necho words\ncase $1 in\nclosed) chmod 600 $SGE_STDOUT_PATH;;\nlink) rm $SGE_STDOUT_PATH; ln -s "+secret+" $SGE_STDOUT_PATH;;\nesac\necho done >"+out+"/$1\nexec sleep 1000\n")
+	kinds := []string{"public", "closed", "link"}
+	for _, kind := range kinds {
+		if r := m.as(owner, "qsub", "-wd", out, "-j", "y", out+"/job.sh", kind); r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+		m.until("the job has written", func() bool {
+			text, _ := os.ReadFile(filepath.Join(out, kind))
+			return len(text) > 0
+		})
+	}
+	const denied, heading = "permissions of the file do not let you", `<h2 id="output">`
+	for _, c := range []struct {
+		user   *user.User
+		expect map[string]string
+	}{
+		{owner, map[string]string{"public": "words", "closed": "words", "link": "permission denied"}},
+		{manager, map[string]string{"public": "words", "closed": denied, "link": denied}},
+		{stranger, map[string]string{"public": "", "closed": "", "link": ""}},
+		{root, map[string]string{"public": "words", "closed": "words", "link": denied}},
+	} {
+		s := m.web(c.user)
+		browser := s.browser()
+		s.do(browser, "GET", s.link, nil)
+		for i, kind := range kinds {
+			text := s.do(browser, "GET", "/jobs/"+strconv.Itoa(i+1), nil).text
+			_, shown, found := strings.Cut(text, heading)
+			if want := c.expect[kind]; found != (want != "") || !strings.Contains(shown, want) || strings.Contains(text, "of root") {
+				t.Errorf("%s, output %s: expected %q:\n%s", c.user.Username, kind, want, shown)
+			}
+		}
+	}
 }
 
 // TestWebRecent shows events, the last day of the host, which outlives the daemon, and changes a job.

@@ -42,6 +42,10 @@ type Session struct {
 	more  chan struct{} // signals more output
 	ended chan struct{} // closed when the program has exited
 
+	finish   sync.Once     // waits for the rest of the output
+	stopped  bool          // the terminal accepts no data
+	complete chan struct{} // closed when shown contains all output of a program that has exited
+
 	display vt.MockTerm // shows the output; nil without one
 }
 
@@ -49,7 +53,7 @@ type Session struct {
 // when the test ends.
 func Start(t testing.TB, cmd *exec.Cmd, rows, cols uint16) *Session {
 	t.Helper()
-	s := &Session{t: t, cmd: cmd, more: make(chan struct{}, 1), ended: make(chan struct{})}
+	s := &Session{t: t, cmd: cmd, more: make(chan struct{}, 1), ended: make(chan struct{}), complete: make(chan struct{})}
 	// Not blocking, so that closing it also ends pending reads.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -96,12 +100,20 @@ func (s *Session) follow() {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := s.keys.Read(b)
+		last := n > 0 && b[n-1] == endMark && s.exited()
+		if last {
+			n--
+		}
 		s.mu.Lock()
 		s.shown = append(s.shown, b[:n]...)
 		if s.display != nil {
 			_, _ = s.display.Write(b[:n]) // an emulator takes all
 		}
 		s.mu.Unlock()
+		if last {
+			close(s.complete)
+			return
+		}
 		select {
 		case s.more <- struct{}{}:
 		default:
@@ -213,6 +225,7 @@ func (s *Session) Resize(rows, cols uint16) {
 // Stop makes the terminal accept no more data, as Ctrl-S does.
 func (s *Session) Stop() {
 	s.t.Helper()
+	s.stopped = true
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, s.program.Fd(), unix.TCXONC, unix.TCOOFF); errno != 0 {
 		s.t.Error(errno)
 	}
@@ -231,8 +244,21 @@ func (s *Session) Cooked() bool {
 	return m.Lflag&flags == flags && m.Oflag&unix.OPOST != 0
 }
 
-// Status waits for the end of the program, and returns its exit status; 128+n if signal n has
-// killed it.
+func (s *Session) exited() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// endMark is written to the terminal after the program has exited: what is read before it is all
+// output of the program. Programs do not write it to a terminal.
+const endMark = 0
+
+// Status waits for the end of the program and for its output, and returns its exit status; 128+n if
+// signal n has killed it. Of a stopped terminal it does not wait for the output.
 func (s *Session) Status() int {
 	s.t.Helper()
 	timeout := time.NewTimer(patience)
@@ -242,6 +268,19 @@ func (s *Session) Status() int {
 	case <-timeout.C:
 		s.t.Fatal("the program does not end")
 	}
+	s.finish.Do(func() {
+		if s.stopped {
+			return
+		}
+		if _, err := s.program.Write([]byte{endMark}); err != nil {
+			s.t.Fatal(err)
+		}
+		select {
+		case <-s.complete:
+		case <-timeout.C:
+			s.t.Fatal("the output of the program does not end")
+		}
+	})
 	const signalled = 128
 	if w, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return signalled + int(w.Signal())

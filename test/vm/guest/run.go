@@ -64,16 +64,16 @@ func (m Machine) Run(ctx context.Context, steps ...Step) ([]Result, error) {
 	return m.boot(ctx, m.qemuArgs(image, initramfs, canUseKVM()), steps)
 }
 
-// boot runs QEMU to its end.
+// boot runs QEMU until the guest has ended, and returns the results of its steps.
 func (m *Machine) boot(ctx context.Context, args []string, steps []Step) ([]Result, error) {
-	said, console, err := os.Pipe()
+	consoleOutput, console, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the console of a guest: %w", err)
 	}
-	defer said.Close()
+	defer consoleOutput.Close()
 	cmd := exec.CommandContext(ctx, qemuProgram, args...)
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	cmd.ExtraFiles = []*os.File{console}
 	// The kernel kills QEMU if this process dies. The signal is bound to this thread, which must
 	// not exit before.
@@ -92,7 +92,7 @@ func (m *Machine) boot(ctx context.Context, args []string, steps []Step) ([]Resu
 	consoleRead := make(chan struct{})
 	go func() {
 		defer close(consoleRead)
-		_, _ = io.Copy(last, said)
+		_, _ = io.Copy(last, consoleOutput)
 	}()
 	results, err := receive(frames, steps)
 	if err != nil {
@@ -112,7 +112,7 @@ func (m *Machine) boot(ctx context.Context, args []string, steps []Step) ([]Resu
 			err = fmt.Errorf("%w: %s: %w", err, qemuProgram, waitErr)
 		}
 	}
-	return results, fmt.Errorf("%w\n%s%s", err, complaints.String(), last)
+	return results, fmt.Errorf("%w\n%s%s", err, stderr.String(), last)
 }
 
 // receive reads the frames of a guest until it ends.
