@@ -307,7 +307,9 @@ func (r *liveRun) still(end context.CancelFunc) {
 	}
 	r.Logf("%d jobs have started; it says: %s", r.started(), lastLines(r.out.String(), 8))
 	end()
-	<-r.over
+	if err := <-r.over; err == nil {
+		r.Errorf("the workflow has succeeded, although it was killed\n%s", r.out.String())
+	}
 	if sum := r.read("sum.txt"); sum != "" {
 		r.Errorf("the result is %q", sum)
 	}
