@@ -271,7 +271,7 @@ type Health struct {
 
 // GPU is a GPU of the host.
 type GPU struct {
-	ID      string `json:"id,omitempty"` // its number in the resource map gpu; empty if the host does not offer it
+	ID      string `json:"id,omitempty"` // its number in the resource map gpu, "0.1.0" for a MIG instance; empty if the host does not offer it
 	Vendor  string `json:"vendor"`       // NVIDIA, AMD or Intel
 	Address string `json:"address"`      // on the PCI bus
 	Model   string `json:"model,omitempty"`

@@ -109,11 +109,11 @@ func (d *daemon) sayGPUs(before *gpu.Inventory) {
 	log, now := d.logOf("agent"), d.inventory()
 	for _, g := range now.GPUs {
 		known := before != nil && slices.ContainsFunc(before.GPUs, func(x gpu.GPU) bool {
-			return x.Address == g.Address && x.ID == g.ID && x.Problem == g.Problem
+			return x.Address == g.Address && x.Instance == g.Instance && x.ID == g.ID && x.Problem == g.Problem
 		})
 		switch {
 		case known || g.Integrated:
-		case g.Broken:
+		case g.ID == "":
 			log.Warn("a GPU is not offered", "gpu", g.String(), "reason", g.Problem)
 		default:
 			log.Info("a GPU is offered", "gpu", g.String(), "uuid", g.UUID, "problem", g.Problem)
@@ -151,8 +151,8 @@ func (d *daemon) refreshGPUs(ctx context.Context) {
 	}
 	before := d.inventory()
 	changed := d.gpus.Refresh()
-	if changed && d.gpus.Wants() {
-		d.gpus.Ask(ctx)
+	if d.gpus.Wants() {
+		changed = d.gpus.Ask(ctx) || changed
 	}
 	d.agent.RestrictGPUs() // also jobs whose start overlapped with the last change
 	if !changed {

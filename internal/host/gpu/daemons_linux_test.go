@@ -19,13 +19,19 @@ type daemons struct {
 	files [2]string
 	open  [2]*gpu.Register // nil while a daemon does not run
 	jobs  []gpuJob
-	gone  map[string]bool // addresses of GPUs that were removed
+	gone  map[string]bool    // addresses of GPUs that were removed
+	parts []testenv.Instance // of the H100
 	trace []string
 }
 
 type gpuJob struct {
-	daemon      int
-	id, address string
+	daemon                int
+	id, address, instance string
+}
+
+// shares reports whether two jobs have the same hardware.
+func (j gpuJob) shares(x gpuJob) bool {
+	return j.address == x.address && (j.instance == x.instance || j.instance == "" || x.instance == "")
 }
 
 func (d *daemons) has(daemon int, id string) bool {
@@ -47,7 +53,7 @@ func (d *daemons) inUse(file string) ([]string, error) {
 func (d *daemons) step(r *rand.Rand) {
 	i := r.IntN(2)
 	note := func(format string, args ...any) { d.trace = append(d.trace, fmt.Sprintf(format, args...)) }
-	switch n := r.IntN(10); {
+	switch n := r.IntN(11); {
 	case n == 0 && d.open[i] != nil: // killed or stopped: the kernel releases the lock in both cases
 		note("daemon %d ends", i)
 		d.open[i].Close()
@@ -58,12 +64,15 @@ func (d *daemons) step(r *rand.Rand) {
 	case n < 5 && d.open[i] != nil:
 		note("daemon %d looks", i)
 		d.open[i].Refresh()
+		if d.open[i].Wants() {
+			d.open[i].Ask(d.t.Context())
+		}
 	case n < 8 && d.open[i] != nil:
 		v := d.open[i].Inventory()
 		for _, g := range v.Offered() {
 			if !d.has(i, g.ID) {
 				note("daemon %d grants GPU %s, %s", i, g.ID, g.Address)
-				d.jobs = append(d.jobs, gpuJob{i, g.ID, g.Address})
+				d.jobs = append(d.jobs, gpuJob{i, g.ID, g.Address, g.Instance})
 				break
 			}
 		}
@@ -77,6 +86,7 @@ func (d *daemons) step(r *rand.Rand) {
 		note("GPU %s is gone: %t", g.Address, d.gone[g.Address])
 		if !d.gone[g.Address] {
 			testenv.GPUs(d.t, d.root, g)
+			d.divide()
 			return
 		}
 		for _, dir := range []string{"proc/driver/nvidia/gpus", "sys/bus/pci/devices", "sys/class/kfd/kfd/topology/nodes"} {
@@ -91,14 +101,23 @@ func (d *daemons) step(r *rand.Rand) {
 				d.t.Fatal(err)
 			}
 		}
+	case n == 10:
+		d.parts = [][]testenv.Instance{nil, {small}, {small, large}}[r.IntN(3)]
+		note("the H100 has %d MIG instances", len(d.parts))
+		d.divide()
 	}
 }
 
+func (d *daemons) divide() {
+	testenv.MIG(d.t, d.root, testenv.Divided{GPU: h100, MiB: 81559, Instances: d.parts})
+}
+
 // TestNoTwoDaemonsShareGPU starts and kills two daemons of a host in any order, while their jobs
-// start and finish, and GPUs disappear and return: no two jobs ever have the same GPU.
+// start and finish, and GPUs disappear and return, and one is divided into MIG instances and united: no two jobs ever
+// have the same GPU, and no job has a GPU of which another one has an instance.
 func TestNoTwoDaemonsShareGPU(t *testing.T) {
-	granted := [2]int{}
-	for seed := range uint64(12) {
+	granted, parts := [2]int{}, 0
+	for seed := range uint64(8) {
 		root, _ := hostWith(t, h100, mi, arc)
 		d := &daemons{t: t, root: root, gone: map[string]bool{}, files: [2]string{root + "/first/gpus", root + "/second/gpus"}}
 		for _, f := range d.files {
@@ -112,9 +131,12 @@ func TestNoTwoDaemonsShareGPU(t *testing.T) {
 			d.step(r)
 			if len(d.jobs) > before {
 				granted[d.jobs[before].daemon]++
+				if d.jobs[before].instance != "" {
+					parts++
+				}
 			}
 			for k, j := range d.jobs {
-				if slices.ContainsFunc(d.jobs[:k], func(x gpuJob) bool { return x.address == j.address }) {
+				if slices.ContainsFunc(d.jobs[:k], j.shares) {
 					t.Fatalf("seed %d: two jobs have the GPU at %s: %v\n%q", seed, j.address, d.jobs, d.trace)
 				}
 			}
@@ -123,8 +145,8 @@ func TestNoTwoDaemonsShareGPU(t *testing.T) {
 			x.Close()
 		}
 	}
-	if granted[0] == 0 || granted[1] == 0 {
-		t.Errorf("the daemons have given %v GPUs", granted)
+	if granted[0] == 0 || granted[1] == 0 || parts == 0 {
+		t.Errorf("the daemons have given %v GPUs, of which %d are MIG instances", granted, parts)
 	}
-	t.Attr("granted", fmt.Sprint(granted))
+	t.Attr("granted", fmt.Sprint(granted, parts))
 }

@@ -20,7 +20,6 @@ const (
 	kfdNode       = "sys/class/kfd/kfd/dev"
 	kfdDir        = "sys/class/kfd/kfd/topology/nodes"
 	nvidiaDir     = "proc/driver/nvidia/gpus"
-	capsDir       = "proc/driver/nvidia/capabilities"
 	driversFile   = "proc/devices"
 	maxKernelFile = 64 << 10
 )
@@ -47,14 +46,16 @@ func Detect(root string) *Inventory {
 	d.nvidia()
 	d.amd()
 	d.others()
-	slices.SortFunc(d.v.GPUs, func(a, b GPU) int { return cmp.Compare(a.Address, b.Address) })
+	d.v.GPUs = append(d.v.GPUs, d.instances...)
+	slices.SortStableFunc(d.v.GPUs, func(a, b GPU) int { return cmp.Compare(a.Address, b.Address) })
 	return d.v
 }
 
 type detector struct {
-	files  fs.FS
-	v      *Inventory
-	majors map[string]uint32 // of character devices, by the name of the driver
+	files     fs.FS
+	v         *Inventory
+	instances []GPU             // MIG instances, which follow their GPUs
+	majors    map[string]uint32 // of character devices, by the name of the driver
 }
 
 func (d *detector) read(name string) (string, error) {
@@ -228,10 +229,7 @@ func (d *detector) nvidia() {
 			continue
 		}
 		g.Nodes = append(g.Nodes, Node{"/dev/nvidia" + fields["Device Minor"], major, uint32(minor)})
-		if instances := d.instanceNodes(minor); len(instances) > 0 {
-			g.Divided = true
-			g.Nodes = append(g.Nodes, instances...)
-		}
+		d.divide(g, minor)
 	}
 	for i := range d.v.GPUs {
 		if g := &d.v.GPUs[i]; g.Vendor == NVIDIA && !known[g.Address] {
@@ -246,44 +244,7 @@ func (d *detector) nvidia() {
 		shared = append(shared, Node{"/dev/nvidia-uvm", uvm, 0}, Node{"/dev/nvidia-uvm-tools", uvm, 1})
 	}
 	d.v.Shared[NVIDIA] = shared
-}
-
-// instanceNodes returns the devices that open the MIG instances of an NVIDIA GPU: of its GPU instances, and
-// of their compute instances.
-func (d *detector) instanceNodes(minor uint64) []Node {
-	major, ok := d.majors["nvidia-caps"]
-	if !ok {
-		return nil
-	}
-	var list []Node
-	add := func(dir string) {
-		text, err := d.read(path.Join(dir, "access"))
-		if errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		n := uint64(0)
-		if err == nil {
-			n, err = strconv.ParseUint(colonFields(text)["DeviceFileMinor"], 10, 20)
-		}
-		if err != nil {
-			d.problem("cannot read the number of a MIG instance's device in /%s/access: %v", dir, err)
-			return
-		}
-		list = append(list, Node{fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", n), major, uint32(n)})
-	}
-	root := path.Join(capsDir, fmt.Sprintf("gpu%d", minor), "mig")
-	for _, gi := range d.list(root) {
-		if !strings.HasPrefix(gi, "gi") {
-			continue
-		}
-		add(path.Join(root, gi))
-		for _, ci := range d.list(path.Join(root, gi)) {
-			if strings.HasPrefix(ci, "ci") {
-				add(path.Join(root, gi, ci))
-			}
-		}
-	}
-	return list
+	d.forbid()
 }
 
 func (g *GPU) broken(problem string) {
@@ -303,12 +264,14 @@ func colonFields(text string) map[string]string {
 	return fields
 }
 
+const hexDigits = "0123456789abcdefABCDEF"
+
 // validUUID reports whether a UUID may be used in a variable of a job. The driver shows question
 // marks before the first use of a GPU.
 func validUUID(s string) bool {
 	const longest = 64
 	name, ok := strings.CutPrefix(s, "GPU-")
-	return ok && name != "" && len(s) <= longest && strings.Trim(name, "0123456789abcdefABCDEF-") == ""
+	return ok && name != "" && len(s) <= longest && strings.Trim(name, hexDigits+"-") == ""
 }
 
 // amd reads the data of the driver amdgpu about compute GPUs (kfd).

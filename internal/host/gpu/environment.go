@@ -59,7 +59,7 @@ func (v *Inventory) counted(vendor Vendor, granted []GPU, filtered bool) []strin
 	var list []string
 	n := 0
 	for _, g := range v.GPUs {
-		if g.Vendor != vendor || g.Broken {
+		if g.Vendor != vendor || g.Broken || g.Instance != "" {
 			continue
 		}
 		if slices.ContainsFunc(granted, func(x GPU) bool { return x.Address == g.Address }) {
@@ -78,14 +78,17 @@ func upTo(n int) []string {
 	return list
 }
 
-// named returns the UUIDs of GPUs, or if one has none, their indexes.
+// named returns the UUIDs of GPUs, or if one has none, their indexes. A MIG instance has no index.
 func named(granted []GPU, counted []string, none string) string {
-	if slices.ContainsFunc(granted, func(g GPU) bool { return g.UUID == "" }) {
+	has := func(match func(g GPU) bool) bool { return slices.ContainsFunc(granted, match) }
+	if has(func(g GPU) bool { return g.UUID == "" }) && !has(func(g GPU) bool { return g.Instance != "" }) {
 		return orNothing(counted, none)
 	}
 	var list []string
 	for _, g := range granted {
-		list = append(list, g.UUID)
+		if g.UUID != "" {
+			list = append(list, g.UUID)
+		}
 	}
 	return orNothing(list, none)
 }

@@ -3,6 +3,7 @@ package gpu
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -24,25 +25,37 @@ type Node struct {
 
 // GPU is one GPU of the host.
 type GPU struct {
-	// ID is its number in the resource map "gpu"; empty if the host does not offer it.
-	ID      string
+	// ID is its number in the resource map "gpu"; empty if the host does not offer it. A MIG instance has the
+	// number of its GPU, of its GPU instance and of its compute instance: "0.1.0".
+	ID string
+	// Number is the ID that it has whenever it is offered; empty if it has none yet.
+	Number  string
 	Vendor  Vendor
 	Address string // on the PCI bus: "0000:65:00.0"
 	NUMA    int    // memory node that is near; -1 if the host does not say
 	Root    string // the PCIe root that it is connected to, "pci0000:64"; empty if the host does not say
 	Model   string // as the driver names it; empty if it does not
-	UUID    string // "GPU-..."; empty if it is not known
+	UUID    string // "GPU-..." or "MIG-..."; empty if it is not known
 	Memory  uint64 // in bytes; 0 if it is not known
-	Nodes   []Node // the nodes of this GPU only
+	// Nodes are the nodes of this GPU only. Those of a MIG instance are the nodes of its GPU, of its GPU instance
+	// and of its compute instance.
+	Nodes []Node
 	// Integrated is set for a GPU that is part of the processor and shares its memory. Jobs are not
 	// granted such a GPU, but may open it.
 	Integrated bool
-	// Divided is set for a GPU of NVIDIA that has MIG instances. Jobs are granted all of them together.
+	// Divided is set for a GPU of NVIDIA that has MIG instances: jobs are granted these, and not the GPU.
 	Divided bool
+	// Instance says which MIG instance of the GPU at Address this is, by the numbers of its GPU instance and its
+	// compute instance: "1.0". Empty for a whole GPU.
+	Instance string
 	// Problem says why the host does not offer the GPU, or which data of it is missing.
 	Problem string
 	// Broken says that the host does not offer the GPU because of Problem.
 	Broken bool
+
+	profile  string // of a MIG instance, as nvidia-smi names it: "1g.10gb"
+	stamp    int64  // of a MIG instance: it is another one if the instance was made again
+	outdated bool   // nvidia-smi has told the values of an earlier instance with this number
 }
 
 // Type returns the model in the form in which jobs request it (gpu_type): without blanks, and in
@@ -67,6 +80,9 @@ func (g *GPU) String() string {
 	if model == "" {
 		model = string(g.Vendor)
 	}
+	if g.Instance != "" && g.ID == "" {
+		model += ", MIG instance " + g.Instance
+	}
 	return name + " (" + g.Address + ", " + model + ")"
 }
 
@@ -75,8 +91,10 @@ func (g *GPU) offerable() bool { return !g.Broken && !g.Integrated }
 
 // Inventory is the list of a host's GPUs at one time.
 type Inventory struct {
-	GPUs   []GPU // in the order of their addresses
+	GPUs   []GPU // in the order of their addresses; MIG instances follow their GPU
 	Shared map[Vendor][]Node
+	// Forbidden are nodes that no job may open: with NVIDIA's, a job could destroy the MIG instances of others.
+	Forbidden []Node
 	// Problems are the problems that do not belong to a GPU in the list, one sentence each.
 	Problems []string
 
@@ -86,16 +104,17 @@ type Inventory struct {
 
 // wire is an Inventory in JSON.
 type wire struct {
-	GPUs     []GPU             `json:"gpus,omitempty"`
-	Shared   map[Vendor][]Node `json:"shared,omitempty"`
-	Problems []string          `json:"problems,omitempty"`
-	Numbers  []string          `json:"numbers,omitempty"`
-	Closed   bool              `json:"closed,omitempty"`
+	GPUs      []GPU             `json:"gpus,omitempty"`
+	Shared    map[Vendor][]Node `json:"shared,omitempty"`
+	Forbidden []Node            `json:"forbidden,omitempty"`
+	Problems  []string          `json:"problems,omitempty"`
+	Numbers   []string          `json:"numbers,omitempty"`
+	Closed    bool              `json:"closed,omitempty"`
 }
 
 // MarshalJSON returns the inventory for another process.
 func (v *Inventory) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wire{v.GPUs, v.Shared, v.Problems, v.numbers, v.closed})
+	return json.Marshal(wire{v.GPUs, v.Shared, v.Forbidden, v.Problems, v.numbers, v.closed})
 }
 
 // UnmarshalJSON reads the format of MarshalJSON.
@@ -104,7 +123,7 @@ func (v *Inventory) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &w); err != nil {
 		return err
 	}
-	*v = Inventory{w.GPUs, w.Shared, w.Problems, w.Numbers, w.Closed}
+	*v = Inventory{w.GPUs, w.Shared, w.Forbidden, w.Problems, w.Numbers, w.Closed}
 	return nil
 }
 
@@ -135,9 +154,13 @@ func (v *Inventory) Offered() []GPU {
 func (v *Inventory) Numbered() bool { return v != nil && (v.closed || len(v.numbers) > 0) }
 
 // Known reports whether an id of a resource map is the number of a GPU that the host has, or has
-// had. Other ids are the site's own.
+// had, or could be the number of a MIG instance of such a GPU. Other ids are the site's own.
 func (v *Inventory) Known(id string) bool {
-	return v != nil && (v.closed || slices.Contains(v.numbers, id))
+	if v == nil {
+		return false
+	}
+	whole, instance := splitNumber(id)
+	return v.closed || slices.Contains(v.numbers, id) || instance != "" && slices.Contains(v.numbers, whole)
 }
 
 // IDs returns the numbers of the GPUs that the host offers.
@@ -188,7 +211,8 @@ func (v *Inventory) Denied(ids []string) []Node {
 	if !v.Numbered() {
 		return nil
 	}
-	granted := v.granted(ids)
+	// A job keeps its GPU while the host does not offer it to others.
+	granted := slices.DeleteFunc(slices.Clone(v.GPUs), func(g GPU) bool { return g.Number == "" || !slices.Contains(ids, g.Number) })
 	has := func(vendor Vendor) bool {
 		return slices.ContainsFunc(granted, func(g GPU) bool { return g.Vendor == vendor })
 	}
@@ -214,8 +238,31 @@ func (v *Inventory) Denied(ids []string) []Node {
 			add(v.Shared[vendor])
 		}
 	}
+	add(v.Forbidden)
 	return list
 }
 
 // vendors are all of them, in the order in which they are looked for.
 var vendors = []Vendor{NVIDIA, AMD, Intel}
+
+// maxInstance bounds the numbers of instances. A GPU has at most 15 GPU instances, with 8 compute instances each.
+const maxInstance = 255
+
+// splitNumber splits the number of a MIG instance, "0.1.0", into the number of its GPU and its name on that. For other
+// texts instance is empty.
+func splitNumber(id string) (whole, instance string) {
+	whole, instance, _ = strings.Cut(id, ".")
+	if !validInstance(instance) {
+		return id, ""
+	}
+	return whole, instance
+}
+
+// validInstance reports whether a text names a MIG instance of a GPU: "1.0".
+func validInstance(s string) bool {
+	parts := strings.Split(s, ".")
+	return len(parts) == 2 && !slices.ContainsFunc(parts, func(s string) bool {
+		n, err := strconv.Atoi(s)
+		return err != nil || n < 0 || n > maxInstance || strconv.Itoa(n) != s
+	})
+}

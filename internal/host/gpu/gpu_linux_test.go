@@ -68,57 +68,6 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestInstances divides a GPU into MIG instances: the GPU is offered as a whole, and only its own job can
-// open the devices of the instances.
-func TestInstances(t *testing.T) {
-	root, file := hostWith(t, h100, a40)
-	testenv.WriteFile(t, filepath.Join(root, "proc/devices"), "Character devices:\n195 nvidia\n236 nvidia-caps\n511 nvidia-uvm\n")
-	r := open(t, root, file)
-	if g := r.Inventory().GPUs[0]; g.Divided || len(g.Nodes) != 1 {
-		t.Errorf("before it is divided it is %+v", g)
-	}
-	caps := filepath.Join(root, "proc/driver/nvidia/capabilities")
-	for name, minor := range map[string]string{
-		"mig/config": "1", "mig/monitor": "2", "gpu0/mig/gi1/access": "12", "gpu0/mig/gi1/ci0/access": "13", "gpu0/mig/gi2/access": "21",
-		"gpu0/mig/gi2/ci0/access": "22", "gpu0/mig/gi2/ci1/access": "23",
-	} {
-		testenv.WriteFile(t, filepath.Join(caps, name), "DeviceFileMinor: "+minor+"\nDeviceFileMode: 292\nDeviceFileModify: 1\n")
-	}
-	testenv.Reply(t, root, "echo 00000000:41:00.0, "+uuid+"1, 81559", "echo 00000000:61:00.0, "+uuid+"2, 46068")
-	if !r.Ask(t.Context()) {
-		t.Error("the instances change nothing")
-	}
-	opened := func(ids ...string) (list []string) {
-		v := r.Inventory()
-		denied := v.Denied(ids)
-		for _, n := range v.GPUs[0].Nodes {
-			if !slices.Contains(denied, n) {
-				list = append(list, strings.TrimPrefix(n.Path, "/dev/"))
-			}
-		}
-		return list
-	}
-	if got, want := strings.Join(opened("0"), " "), "nvidia0 nvidia-caps/nvidia-cap12 nvidia-caps/nvidia-cap13 nvidia-caps/nvidia-cap21 nvidia-caps/nvidia-cap22 nvidia-caps/nvidia-cap23"; got != want {
-		t.Errorf("its job can open %s, want %s", got, want)
-	}
-	if n := r.Inventory().GPUs[0].Nodes[1]; n != (gpu.Node{Path: "/dev/nvidia-caps/nvidia-cap12", Major: 236, Minor: 12}) {
-		t.Errorf("the device of an instance is %+v", n)
-	}
-	for _, ids := range [][]string{nil, {"1"}} {
-		if got := opened(ids...); got != nil {
-			t.Errorf("a job with the GPUs %q can open %q", ids, got)
-		}
-	}
-	if g := r.Inventory().GPUs[0]; g.ID != "0" || !strings.Contains(g.Problem, "divided into MIG instances") {
-		t.Errorf("it is %+v", g)
-	}
-	testenv.WriteFile(t, filepath.Join(caps, "gpu0/mig/gi2/access"), "DeviceFileMinor: many\n")
-	r.Refresh()
-	if p := strings.Join(r.Inventory().Problems, " "); !strings.Contains(p, "cannot read the number of a MIG instance's device in /proc/driver/nvidia/capabilities/gpu0/mig/gi2/access") {
-		t.Errorf("the problems are %q", p)
-	}
-}
-
 func TestEnvironment(t *testing.T) {
 	root, file := hostWith(t, h100, a40, mi, arc)
 	testenv.Reply(t, root, "echo 00000000:41:00.0, "+uuid+"1, 81559", "echo 00000000:61:00.0, "+uuid+"2, '[N/A]'")

@@ -23,25 +23,41 @@ type Sample struct {
 var unknownSample = Sample{-1, -1}
 
 // Measure measures some GPUs of a host (see Detect), by their numbers: AMD's by files of the kernel,
-// NVIDIA's by one call of nvidia-smi, which has the limits of Query. A GPU of another vendor has no
-// sample. Measure returns the samples that it has, also with an error.
+// NVIDIA's by one call of nvidia-smi, which has the limits of Query, and its MIG instances by another, which
+// says only their memory. A GPU of another vendor has no sample. Measure returns the samples that it has, also with an error.
 func Measure(ctx context.Context, root string, v *Inventory, ids []string) (map[string]Sample, error) {
 	samples := map[string]Sample{}
-	byAddress := map[string]string{}
+	byAddress, instances := map[string]string{}, map[string]string{}
 	for _, g := range v.granted(ids) {
-		switch g.Vendor {
-		case AMD:
+		switch {
+		case g.Vendor == AMD:
 			samples[g.ID] = measureAMD(root, g.Address)
-		case NVIDIA:
+		case g.Instance != "":
+			instances[g.Address+" "+g.Instance] = g.ID
+		case g.Vendor == NVIDIA:
 			byAddress[g.Address] = g.ID
 		}
 	}
-	if len(byAddress) == 0 {
+	if len(byAddress)+len(instances) == 0 {
 		return samples, nil
 	}
 	program, err := filepath.Abs(filepath.Join(root, queryProgram))
 	if err != nil {
 		return samples, err
+	}
+	if len(instances) > 0 {
+		told, err := describe(ctx, program, "")
+		if err != nil {
+			return samples, err
+		}
+		for _, t := range told {
+			if id, ok := instances[t.Address+" "+t.Instance]; ok {
+				samples[id] = Sample{unknownSample.Busy, t.Used}
+			}
+		}
+	}
+	if len(byAddress) == 0 {
+		return samples, nil
 	}
 	text, err := ask(ctx, program, "--query-gpu=pci.bus_id,utilization.gpu,memory.used", "--format=csv,noheader,nounits")
 	if err != nil {

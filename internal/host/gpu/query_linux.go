@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,7 @@ type Told struct {
 	Address string
 	UUID    string // empty if it does not say
 	Memory  uint64 // in bytes; 0 if it does not say
+	MIG     bool   // the GPU is in MIG mode
 }
 
 // Query asks nvidia-smi for the UUIDs and the memory of all GPUs, which initialises them. It runs
@@ -47,11 +49,42 @@ func Query(ctx context.Context, root string) ([]Told, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := ask(ctx, program, "--query-gpu=pci.bus_id,uuid,memory.total", "--format=csv,noheader,nounits")
+	columns := "pci.bus_id,uuid,memory.total"
+	if _, err := os.Stat(filepath.Join(root, capsDir)); err == nil {
+		columns += ",mig.mode.current" // an older driver refuses it
+	}
+	text, err := ask(ctx, program, "--query-gpu="+columns, "--format=csv,noheader,nounits")
 	if err != nil {
 		return nil, err
 	}
 	told, err := ParseQuery(text)
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the answer of nvidia-smi: %w", err)
+	}
+	return told, nil
+}
+
+// QueryInstances asks nvidia-smi for the MIG instances of all GPUs, like Query.
+func QueryInstances(ctx context.Context, root string) ([]ToldInstance, error) {
+	program, err := filepath.Abs(filepath.Join(root, queryProgram))
+	if err != nil {
+		return nil, err
+	}
+	list, err := ask(ctx, program, "-L")
+	if err != nil {
+		return nil, err
+	}
+	return describe(ctx, program, list)
+}
+
+// describe asks for the description of all GPUs, and returns the MIG instances that it contains. list is the answer of
+// nvidia-smi -L, or empty.
+func describe(ctx context.Context, program, list string) ([]ToldInstance, error) {
+	description, err := ask(ctx, program, "-q", "-x")
+	if err != nil {
+		return nil, err
+	}
+	told, err := ParseInstances(list, description)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the answer of nvidia-smi: %w", err)
 	}
@@ -158,8 +191,8 @@ func firstLine(s string) string {
 	return strings.ToValidUTF8(line[:min(len(line), longest)], "?")
 }
 
-// ParseQuery reads the answer of nvidia-smi: for each GPU a line with its address, UUID and
-// memory in MiB. A value that the driver does not know is in brackets: "[N/A]". An address or a UUID
+// ParseQuery reads the answer of nvidia-smi: for each GPU a line with its address, UUID,
+// memory in MiB and, if that was asked, MIG mode. A value that the driver does not know is in brackets: "[N/A]". An address or a UUID
 // that occurs twice makes the whole answer invalid: two jobs would get the same GPU by its UUID.
 func ParseQuery(text string) ([]Told, error) {
 	var list []Told
@@ -171,10 +204,10 @@ func ParseQuery(text string) ([]Told, error) {
 		for i := range fields {
 			fields[i] = strings.TrimSpace(fields[i])
 		}
-		if len(fields) != 3 {
+		if len(fields) != 3 && len(fields) != 4 {
 			return nil, fmt.Errorf("%q, expected a PCI address, a UUID and the memory in MiB", firstLine(line))
 		}
-		t := Told{}
+		t := Told{MIG: len(fields) == 4 && fields[3] == "Enabled"}
 		var ok bool
 		if t.Address, ok = ParseAddress(fields[0]); !ok {
 			return nil, fmt.Errorf("%q, expected a PCI address such as 00000000:65:00.0", firstLine(fields[0]))

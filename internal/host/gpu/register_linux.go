@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,13 +43,31 @@ type Register struct {
 	known []known
 	now   *Inventory
 	asked error // the reason why nvidia-smi did not answer
+
+	askedAt time.Time       // zero if nothing was asked since the last change
+	empty   map[string]bool // addresses of GPUs in MIG mode without instances, as nvidia-smi has told
+	changes map[string]bool // numbers of GPUs that are withheld since the last Refresh, because they were divided or united
+	clock   func() time.Time
 }
 
 // known is a line of the file.
 type known struct {
 	id, address, uuid string
 	memory            uint64
+	divided           bool // jobs were last given its MIG instances, not the GPU
+	instances         []knownInstance
 }
+
+// knownInstance is a MIG instance that a GPU has or has had.
+type knownInstance struct {
+	name          string // "1.0"
+	uuid, profile string // empty if they are not known
+	memory        uint64
+	stamp         int64
+}
+
+// askInterval is the time between two questions to nvidia-smi while data is missing and nothing changes.
+const askInterval = 10 * time.Minute
 
 // maxRegister bounds the file and the numbers: no host has that many GPUs.
 const (
@@ -63,12 +83,12 @@ const lockFile = "run/execd-gpus.lock"
 type InUse func(file string) (ids []string, err error)
 
 // OpenRegister finds the GPUs below a root (see Detect) and gives them their numbers, from the file
-// if it exists, whose path must be absolute. inUse tells whether the daemon that had the GPUs before
-// still has jobs with them; nil means that it never has. Errors are among the problems of the
+// if it exists, whose path must be absolute. inUse tells which GPUs the jobs of a daemon have: of the
+// one that had the GPUs before, and of this one when a GPU was divided into MIG instances or united; nil means that no job has any. Errors are among the problems of the
 // inventory.
 func OpenRegister(root, file string, inUse InUse) *Register {
-	r := &Register{root: root, file: filepath.Clean(file), inUse: inUse}
-	r.refresh(nil)
+	r := &Register{root: root, file: filepath.Clean(file), inUse: inUse, clock: time.Now, empty: map[string]bool{}, changes: map[string]bool{}}
+	r.refresh(nil, nil, true)
 	return r
 }
 
@@ -210,6 +230,13 @@ func parseRegister(text string) ([]known, error) {
 			case "memory":
 				k.memory, err = strconv.ParseUint(value, 10, 64)
 				ok = err == nil
+			case "divided":
+				k.divided, ok = true, value == "yes"
+			case "mig":
+				var i knownInstance
+				i, ok = parseInstance(value)
+				ok = ok && k.find(i.name) == nil
+				k.instances = append(k.instances, i)
 			}
 			if !ok {
 				return nil, fmt.Errorf("line %d: %q is no %s", number, value, name)
@@ -223,6 +250,29 @@ func parseRegister(text string) ([]known, error) {
 	return list, nil
 }
 
+// parseInstance reads "1.0,MIG-...,10468982784,1g.10gb,1764331200000000000": the name, UUID, memory, profile and stamp.
+func parseInstance(text string) (i knownInstance, ok bool) {
+	fields := strings.Split(text, ",")
+	if len(fields) != 5 {
+		return i, false
+	}
+	i.name, i.uuid, i.profile = fields[0], fields[1], fields[3]
+	memory, err1 := strconv.ParseUint(fields[2], 10, 64)
+	stamp, err2 := strconv.ParseInt(fields[4], 10, 64)
+	i.memory, i.stamp = memory, stamp
+	return i, err1 == nil && err2 == nil && validInstance(i.name) && (i.uuid == "") == (i.profile == "") &&
+		(i.uuid == "" || validInstanceUUID(i.uuid) && validProfile(i.profile))
+}
+
+// find returns a MIG instance of a GPU; nil if it never had it.
+func (k *known) find(name string) *knownInstance {
+	i := slices.IndexFunc(k.instances, func(i knownInstance) bool { return i.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &k.instances[i]
+}
+
 func formatRegister(list []known) string {
 	var b strings.Builder
 	b.WriteString("# Numbers of the GPUs of this host. Remove the line of a GPU that was taken out for good.\n")
@@ -233,6 +283,14 @@ func formatRegister(list []known) string {
 		}
 		if k.memory != 0 {
 			b.WriteString(" memory=" + strconv.FormatUint(k.memory, 10))
+		}
+		if k.divided {
+			b.WriteString(" divided=yes")
+		}
+		for _, i := range k.instances {
+			b.WriteString(" mig=" + strings.Join([]string{
+				i.name, i.uuid, strconv.FormatUint(i.memory, 10), i.profile, strconv.FormatInt(i.stamp, 10),
+			}, ","))
 		}
 		b.WriteString("\n")
 	}
@@ -249,7 +307,7 @@ func (r *Register) Inventory() *Inventory {
 	return r.now
 }
 
-// Numbers returns the numbers of all GPUs that the host has or has had.
+// Numbers returns the numbers of all GPUs that the host has or has had, and of their MIG instances.
 func (r *Register) Numbers() []string {
 	if r == nil {
 		return nil
@@ -263,17 +321,27 @@ func numbersOf(list []known) []string {
 	var ids []string
 	for _, k := range list {
 		ids = append(ids, k.id)
+		for _, i := range k.instances {
+			ids = append(ids, k.id+"."+i.name)
+		}
 	}
 	return ids
 }
 
-// Wants reports whether nvidia-smi could provide missing data: then call Ask.
+// Wants reports whether nvidia-smi could provide missing data: then call Ask. It does not report so for some minutes
+// after a question that has not brought the data, unless the GPUs change.
 func (r *Register) Wants() bool {
 	if r == nil {
 		return false
 	}
-	return slices.ContainsFunc(r.Inventory().GPUs, func(g GPU) bool {
-		return g.Vendor == NVIDIA && g.offerable() && (g.UUID == "" || g.Memory == 0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.askedAt.IsZero() && r.clock().Sub(r.askedAt) < askInterval {
+		return false
+	}
+	return slices.ContainsFunc(r.now.GPUs, func(g GPU) bool {
+		missing := g.offerable() && !g.Divided && (g.UUID == "" || g.Memory == 0)
+		return g.Vendor == NVIDIA && (missing || g.outdated || r.empty[g.Address] && !g.Divided)
 	})
 }
 
@@ -282,34 +350,73 @@ func (r *Register) Wants() bool {
 func (r *Register) Refresh() (changed bool) {
 	r.reading.Lock()
 	defer r.reading.Unlock()
-	return r.refresh(nil)
+	if changed = r.refresh(nil, nil, true); changed {
+		r.mu.Lock()
+		r.askedAt = time.Time{}
+		r.mu.Unlock()
+	}
+	return changed
 }
 
-// Ask does the same and asks nvidia-smi (see Query).
+// Ask does the same and asks nvidia-smi (see Query and QueryInstances).
 func (r *Register) Ask(ctx context.Context) (changed bool) {
+	before := Detect(r.root).instances()
 	told, err := Query(ctx, r.root)
+	var instances []ToldInstance
+	if err == nil && len(before) > 0 {
+		instances, err = QueryInstances(ctx, r.root)
+	}
 	if ctx.Err() != nil {
 		return false
+	}
+	if !maps.Equal(before, Detect(r.root).instances()) {
+		instances = nil // they were made and destroyed meanwhile: the next question gets an answer about one state
 	}
 	r.reading.Lock()
 	defer r.reading.Unlock()
 	r.mu.Lock()
-	r.asked = err
+	r.asked, r.askedAt = err, r.clock()
+	for _, t := range told {
+		r.empty[t.Address] = t.MIG
+	}
 	r.mu.Unlock()
-	return r.refresh(told)
+	return r.refresh(told, instances, false)
+}
+
+// instances returns the stamps of the MIG instances of all GPUs.
+func (v *Inventory) instances() map[string]int64 {
+	list := map[string]int64{}
+	for _, g := range v.GPUs {
+		if g.Instance != "" {
+			list[g.Address+" "+g.Instance] = g.stamp
+		}
+	}
+	return list
 }
 
 // refresh finds the GPUs, gives numbers to new ones, and writes these to the disk before they
-// become visible.
-func (r *Register) refresh(told []Told) (changed bool) {
+// become visible. pass says that all jobs that were started with what was offered before the last refresh are
+// visible to inUse.
+func (r *Register) refresh(told []Told, instances []ToldInstance, pass bool) (changed bool) {
 	v := Detect(r.root)
 	r.believe(v, told)
+	for _, t := range instances {
+		i := slices.IndexFunc(v.GPUs, func(g GPU) bool { return g.Address == t.Address && g.Instance == t.Instance })
+		if i >= 0 && t.UUID != "" {
+			v.GPUs[i].UUID, v.GPUs[i].profile, v.GPUs[i].Memory = t.UUID, t.Profile, t.Memory
+		}
+	}
+	for i := range v.GPUs {
+		if g := &v.GPUs[i]; r.empty[g.Address] && g.Vendor == NVIDIA && !g.Divided && g.Instance == "" {
+			g.broken("it is in MIG mode and has no MIG instances: make some with nvidia-smi mig, or disable MIG mode")
+		}
+	}
 	if len(v.GPUs) > 0 || r.wasUsed() {
-		if err := r.number(v); err != nil {
+		if err := r.number(v, pass); err != nil {
 			v.closed = true // jobs cannot open GPUs that are not offered
 			v.Problems = append(v.Problems, err.Error())
 			for i := range v.GPUs {
-				v.GPUs[i].ID = ""
+				v.GPUs[i].ID, v.GPUs[i].Number = "", ""
 			}
 		}
 	}
@@ -349,21 +456,25 @@ func (r *Register) wasUsed() bool {
 	return err == nil
 }
 
-func (r *Register) number(v *Inventory) error {
+func (r *Register) number(v *Inventory, pass bool) error {
 	if err := r.open(); err != nil {
 		return err
 	}
 	r.mu.Lock()
-	list, asked := slices.Clone(r.known), r.asked
+	list, asked, first := slices.Clone(r.known), r.asked, r.now == nil || r.now.closed
 	r.mu.Unlock()
-	before := slices.Clone(list)
-	list = number(v, list)
-	complete(v, asked)
-	if slices.Equal(list, before) {
-		return nil
+	for i := range list {
+		list[i].instances = slices.Clone(list[i].instances)
 	}
-	if err := writeFile(r.file, formatRegister(list)); err != nil {
-		return fmt.Errorf("no GPUs are offered: cannot write their numbers to %s: %w", r.file, err)
+	before := formatRegister(list)
+	list = number(v, list)
+	r.settle(v, list, first, pass)
+	v.numbers = numbersOf(list)
+	complete(v, asked)
+	if text := formatRegister(list); text != before {
+		if err := writeFile(r.file, text); err != nil {
+			return fmt.Errorf("no GPUs are offered: cannot write their numbers to %s: %w", r.file, err)
+		}
 	}
 	r.mu.Lock()
 	r.known = list
@@ -387,11 +498,14 @@ func number(v *Inventory, list []known) []known {
 	at := make([]int, len(v.GPUs))
 	for i := range v.GPUs {
 		g := &v.GPUs[i]
-		at[i] = find(func(k known) bool { return g.UUID != "" && k.uuid == g.UUID })
+		at[i] = -1
+		if g.Instance == "" {
+			at[i] = find(func(k known) bool { return g.UUID != "" && k.uuid == g.UUID })
+		}
 	}
 	for i := range v.GPUs {
 		g := &v.GPUs[i]
-		if at[i] < 0 {
+		if at[i] < 0 && g.Instance == "" {
 			// Another GPU, with another UUID, is at its address.
 			at[i] = find(func(k known) bool { return k.address == g.Address })
 		}
@@ -403,17 +517,20 @@ func number(v *Inventory, list []known) []known {
 	}
 	for i := range v.GPUs {
 		g := &v.GPUs[i]
+		if g.Instance != "" {
+			continue
+		}
 		if at[i] < 0 {
 			if !g.offerable() || next > maxID {
 				continue
 			}
 			at[i] = len(list)
-			list = append(list, known{id: strconv.Itoa(next)})
+			list = append(list, known{id: strconv.Itoa(next), divided: g.Divided})
 			next++
 		}
 		k := &list[at[i]]
 		if g.UUID != "" && k.uuid != "" && g.UUID != k.uuid {
-			k.memory = 0 // another GPU
+			k.memory, k.instances = 0, nil // another GPU
 		}
 		k.address = g.Address
 		if g.UUID != "" {
@@ -426,7 +543,8 @@ func number(v *Inventory, list []known) []known {
 		} else {
 			g.Memory = k.memory
 		}
-		if g.offerable() {
+		g.Number = k.id
+		if g.offerable() && !g.Divided {
 			g.ID = k.id
 		}
 	}
@@ -438,7 +556,6 @@ func number(v *Inventory, list []known) []known {
 			v.Problems = append(v.Problems, fmt.Sprintf("GPU %s at %s is no longer offered: %s", k.id, k.address, v.GPUs[i].Problem))
 		}
 	}
-	v.numbers = numbersOf(list)
 	return list
 }
 
@@ -447,10 +564,19 @@ func complete(v *Inventory, asked error) {
 	unknown := false
 	for i := range v.GPUs {
 		g := &v.GPUs[i]
-		if g.ID == "" || g.Vendor != NVIDIA {
+		if g.Vendor != NVIDIA || g.Problem != "" {
 			continue
 		}
 		switch {
+		case g.Divided:
+			g.Problem = "it is in MIG mode: its instances are offered instead"
+			continue
+		case g.Instance != "" && g.UUID == "" && errors.Is(asked, ErrNoProgram):
+			g.Problem = "its UUID is not known, so that it cannot be offered: " + asked.Error()
+		case g.Instance != "" && g.UUID == "":
+			g.Problem = "its UUID is not known, so that it cannot be offered"
+		case g.ID == "":
+			continue
 		case g.UUID == "" && g.Memory == 0:
 			g.Problem = "its UUID and its memory are not known"
 		case g.UUID == "":
@@ -459,9 +585,6 @@ func complete(v *Inventory, asked error) {
 			g.Problem = "its memory is not known: no job that requests gpu_mem gets it"
 		}
 		unknown = unknown || g.Problem != ""
-		if g.Problem == "" && g.Divided {
-			g.Problem = "it is divided into MIG instances, which are not offered by themselves: a job gets all of them"
-		}
 	}
 	// A host without nvidia-smi is not a problem: only execd doctor reports it.
 	if asked != nil && unknown && !errors.Is(asked, ErrNoProgram) {
@@ -471,7 +594,8 @@ func complete(v *Inventory, asked error) {
 
 // same reports whether two inventories say the same.
 func same(a, b *Inventory) bool {
-	if a.closed != b.closed || !slices.Equal(a.numbers, b.numbers) || !slices.Equal(a.Problems, b.Problems) || len(a.Shared) != len(b.Shared) {
+	if a.closed != b.closed || !slices.Equal(a.numbers, b.numbers) || !slices.Equal(a.Problems, b.Problems) ||
+		!slices.Equal(a.Forbidden, b.Forbidden) || len(a.Shared) != len(b.Shared) {
 		return false
 	}
 	for vendor, nodes := range a.Shared {
@@ -482,7 +606,7 @@ func same(a, b *Inventory) bool {
 	return slices.EqualFunc(a.GPUs, b.GPUs, func(x, y GPU) bool {
 		nodes := slices.Equal(x.Nodes, y.Nodes)
 		x.Nodes, y.Nodes = nil, nil
-		return nodes && x.ID == y.ID && x.Vendor == y.Vendor && x.Address == y.Address && x.NUMA == y.NUMA && x.Root == y.Root && x.Model == y.Model &&
+		return nodes && x.ID == y.ID && x.Number == y.Number && x.Instance == y.Instance && x.Vendor == y.Vendor && x.Address == y.Address && x.NUMA == y.NUMA && x.Root == y.Root && x.Model == y.Model &&
 			x.UUID == y.UUID && x.Memory == y.Memory && x.Integrated == y.Integrated && x.Divided == y.Divided && x.Problem == y.Problem && x.Broken == y.Broken
 	})
 }

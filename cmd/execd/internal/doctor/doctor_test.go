@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
 )
@@ -50,6 +51,12 @@ func hosts() map[string]*Host {
 		return &h
 	}
 	return map[string]*Host{
+		"MIG instances that nobody names": with(func(h *Host) {
+			h.Cgroups = Cgroups{Version: cgroup.V2, Hierarchies: unified("/sys/fs/cgroup", ""), Features: all(true, "")}
+			whole := gpu.GPU{Vendor: gpu.NVIDIA, Address: "0000:41:00.0", NUMA: 0, Model: "NVIDIA H100", UUID: "GPU-1", Divided: true}
+			part := gpu.GPU{Vendor: gpu.NVIDIA, Address: "0000:41:00.0", NUMA: 0, Model: "NVIDIA H100", Instance: "1.0"}
+			h.GPUs, h.NoQuery = &gpu.Inventory{GPUs: []gpu.GPU{whole, part}}, true
+		}),
 		"root with systemd": with(func(h *Host) {
 			h.Swap = true
 			h.Processes = []Process{
@@ -106,7 +113,7 @@ func TestReports(t *testing.T) {
 	status := map[string]int{
 		"root with systemd": StatusBest, "root with v1, swap and an old kernel": StatusWorks, "root in a container": StatusMissing,
 		"root without the memory controller": StatusWorks, "a user without anything": StatusWorks, "a user with a manager": StatusWorks,
-		"nothing to be seen": StatusMissing, "switched off": StatusWorks,
+		"nothing to be seen": StatusMissing, "switched off": StatusWorks, "MIG instances that nobody names": StatusWorks,
 	}
 	for name, h := range hosts() {
 		t.Run(name, func(t *testing.T) {

@@ -62,9 +62,10 @@ func gpus(h *Host) Check {
 		return c
 	}
 	var wrong []string
-	nvidia := false
+	nvidia, divided := false, false
 	for _, g := range h.GPUs.Discrete() {
 		nvidia = nvidia || g.Vendor == gpu.NVIDIA
+		divided = divided || g.Divided
 		if g.Problem != "" {
 			wrong = append(wrong, g.String()+": "+g.Problem)
 		}
@@ -72,8 +73,11 @@ func gpus(h *Host) Check {
 	if nvidia && h.NoQuery {
 		wrong = append(wrong, "there is no nvidia-smi in /usr/bin: the memory of GPUs of NVIDIA is not known, jobs that request gpu_mem do not get them, and their use is not measured")
 	}
+	if divided && h.NoQuery {
+		wrong = append(wrong, "there is no nvidia-smi in /usr/bin: the UUIDs of MIG instances are not known, so that they are not offered")
+	}
 	if wrong = append(wrong, h.GPUs.Problems...); len(wrong) > 0 {
-		c.State, c.Reason = Works, strings.Join(wrong, "\n    ")
+		c.State, c.Reason = Works, strings.Join(wrong, "\n")
 	}
 	return c
 }
@@ -127,7 +131,7 @@ func files(h *Host) Check {
 		c.Means += "; programs of a master by " + h.Procedures
 	}
 	if len(h.Untrusted) > 0 {
-		c.State, c.Reason = Missing, strings.Join(h.Untrusted, "\n    ")
+		c.State, c.Reason = Missing, strings.Join(h.Untrusted, "\n")
 	}
 	return c
 }

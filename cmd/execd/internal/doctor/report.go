@@ -60,7 +60,10 @@ func (r *Report) Text() string {
 		b.WriteString("\nWhat could be better:\n")
 	}
 	for i, g := range gaps {
-		printer.Fprintf(&b, "\n%s\n    %s\n", strings.Join(g.names, ", "), g.reason)
+		printer.Fprintf(&b, "\n%s\n", strings.Join(g.names, ", "))
+		for line := range strings.SplitSeq(g.reason, "\n") {
+			printer.Fprintf(&b, "    %s\n", line)
+		}
 		// Checks with the same remedy are adjacent: the remedy follows the last one.
 		if last := i == len(gaps)-1 || gaps[i+1].remedy != g.remedy; last && g.remedy != "" {
 			printer.Fprintf(&b, "    => %s\n", g.remedy)
@@ -197,6 +200,12 @@ func (r *Report) facts() []fact {
 
 func gpuFact(g *gpu.GPU) string {
 	text := g.Address + " " + cmp.Or(g.Model, string(g.Vendor))
+	switch {
+	case g.Instance != "":
+		return text + ", MIG instance " + g.Instance
+	case g.Divided:
+		text += ", in MIG mode"
+	}
 	if g.NUMA >= 0 {
 		text += fmt.Sprintf(", memory node %d", g.NUMA)
 	}
@@ -302,13 +311,15 @@ type gpuJSON struct {
 	UUID    string     `json:"uuid"`
 	NUMA    int        `json:"memory_node"` // -1 if unknown
 	Problem string     `json:"problem"`
+	// Instance says which MIG instance of the GPU at Address it is, "1.0"; empty for a whole GPU.
+	Instance string `json:"instance,omitempty"`
 }
 
 // gpusJSON returns the GPUs that can be granted to jobs; never nil.
 func gpusJSON(v *gpu.Inventory) []gpuJSON {
 	list := []gpuJSON{}
 	for _, g := range v.Discrete() {
-		list = append(list, gpuJSON{g.Vendor, g.Address, g.Model, g.UUID, g.NUMA, g.Problem})
+		list = append(list, gpuJSON{g.Vendor, g.Address, g.Model, g.UUID, g.NUMA, g.Problem, g.Instance})
 	}
 	return list
 }
