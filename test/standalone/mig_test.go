@@ -99,7 +99,7 @@ func instancesOfJobs(t *testing.T, options ...string) {
 		t.Errorf("the status is\n%s", text)
 	}
 	if text := m.root("../execd", "doctor", "--gpu-root", m.gpuRoot()).stdout; !strings.Contains(text, "0000:41:00.0 NVIDIA H100 80GB HBM3, in MIG mode") ||
-		!strings.Contains(text, "0000:41:00.0 NVIDIA H100 80GB HBM3, MIG instance 5.0\n") {
+		!strings.Contains(text, "0000:41:00.0 NVIDIA H100 80GB HBM3 MIG instance 5.0\n") {
 		t.Errorf("the doctor says\n%s", text)
 	}
 	divide()

@@ -98,6 +98,7 @@ func (k *known) name(g *GPU, first bool) {
 		g.outdated = i.stamp != g.stamp
 	}
 	if g.profile != "" {
-		g.Model = strings.TrimSpace(g.Model + " MIG " + g.profile)
+		model, _ := strings.CutSuffix(" "+g.Model, unnamed+g.Instance)
+		g.Model = strings.TrimSpace(model + " MIG " + g.profile)
 	}
 }

@@ -34,7 +34,7 @@ type GPU struct {
 	Address string // on the PCI bus: "0000:65:00.0"
 	NUMA    int    // memory node that is near; -1 if the host does not say
 	Root    string // the PCIe root that it is connected to, "pci0000:64"; empty if the host does not say
-	Model   string // as the driver names it; empty if it does not
+	Model   string // as the driver names it; empty if it does not. Of a MIG instance with its profile, if that is known
 	UUID    string // "GPU-..." or "MIG-..."; empty if it is not known
 	Memory  uint64 // in bytes; 0 if it is not known
 	// Nodes are the nodes of this GPU only. Those of a MIG instance are the nodes of its GPU, of its GPU instance
@@ -79,9 +79,6 @@ func (g *GPU) String() string {
 	model := g.Model
 	if model == "" {
 		model = string(g.Vendor)
-	}
-	if g.Instance != "" && g.ID == "" {
-		model += ", MIG instance " + g.Instance
 	}
 	return name + " (" + g.Address + ", " + model + ")"
 }

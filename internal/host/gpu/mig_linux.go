@@ -22,6 +22,9 @@ const capsDir = "proc/driver/nvidia/capabilities"
 // capsDriver is the name of these devices in /proc/devices.
 const capsDriver = "nvidia-caps"
 
+// unnamed stands between the model of a GPU and the numbers of an instance whose profile is not known.
+const unnamed = " MIG instance "
+
 // divide finds the MIG instances of an NVIDIA GPU.
 func (d *detector) divide(g *GPU, minor uint64) {
 	root := path.Join(capsDir, fmt.Sprintf("gpu%d", minor), "mig")
@@ -57,6 +60,7 @@ func (d *detector) divide(g *GPU, minor uint64) {
 	for _, i := range list {
 		x := *g
 		x.Divided, x.Instance, x.Nodes, x.UUID, x.stamp = false, i.Instance, i.Nodes, "", i.stamp
+		x.Model = strings.TrimSpace(g.Model + unnamed + i.Instance)
 		d.instances = append(d.instances, x)
 	}
 }

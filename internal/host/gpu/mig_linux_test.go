@@ -167,7 +167,7 @@ func TestInstancesNobodyNames(t *testing.T) {
 			r := open(t, root, file)
 			r.Ask(t.Context())
 			v := r.Inventory()
-			if len(v.Offered()) != 0 || len(v.GPUs) != 2 || !strings.Contains(v.GPUs[1].Problem, "its UUID is not known") {
+			if len(v.Offered()) != 0 || len(v.GPUs) != 2 || v.GPUs[1].Model != h100.Model+" MIG instance 1.0" || !strings.Contains(v.GPUs[1].Problem, "its UUID is not known") {
 				t.Errorf("the host has %+v", v.GPUs)
 			}
 			if (c.script == "") != strings.Contains(v.GPUs[1].Problem, "there is no nvidia-smi") {

@@ -54,7 +54,7 @@ func hosts() map[string]*Host {
 		"MIG instances that nobody names": with(func(h *Host) {
 			h.Cgroups = Cgroups{Version: cgroup.V2, Hierarchies: unified("/sys/fs/cgroup", ""), Features: all(true, "")}
 			whole := gpu.GPU{Vendor: gpu.NVIDIA, Address: "0000:41:00.0", NUMA: 0, Model: "NVIDIA H100", UUID: "GPU-1", Divided: true}
-			part := gpu.GPU{Vendor: gpu.NVIDIA, Address: "0000:41:00.0", NUMA: 0, Model: "NVIDIA H100", Instance: "1.0"}
+			part := gpu.GPU{Vendor: gpu.NVIDIA, Address: "0000:41:00.0", NUMA: 0, Model: "NVIDIA H100 MIG instance 1.0", Instance: "1.0"}
 			h.GPUs, h.NoQuery = &gpu.Inventory{GPUs: []gpu.GPU{whole, part}}, true
 		}),
 		"root with systemd": with(func(h *Host) {

@@ -202,7 +202,7 @@ func gpuFact(g *gpu.GPU) string {
 	text := g.Address + " " + cmp.Or(g.Model, string(g.Vendor))
 	switch {
 	case g.Instance != "":
-		return text + ", MIG instance " + g.Instance
+		return text // the rest is in the line of its GPU
 	case g.Divided:
 		text += ", in MIG mode"
 	}
