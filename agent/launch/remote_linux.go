@@ -16,7 +16,7 @@ type Remote interface {
 	Launch(id job.ID) (pid int, err error)
 	Wait(ctx context.Context, id job.ID) (syscall.WaitStatus, error)
 	Signal(id job.ID, s Signal) error
-	Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, error)
+	Collect(id job.ID) (*job.Outcome, error)
 	Remove(id job.ID, keep bool) error
 	Note(id job.ID, n *Note) error
 	// PrepareTask is the function PrepareTask; id.PETask is the name of the task.
@@ -210,7 +210,7 @@ func (j *Job) waitRemotely(ctx context.Context) (syscall.WaitStatus, error) {
 
 // collectRemotely does what Collect does if another process ends the remaining processes.
 func (j *Job) collectRemotely(status syscall.WaitStatus) *job.Outcome {
-	o, err := j.remote.Collect(j.Description.ID, status)
+	o, err := j.remote.Collect(j.Description.ID)
 	if err == nil {
 		return o
 	}

@@ -176,6 +176,13 @@ func (j *Job) PID() int {
 	return j.shepherd.pid
 }
 
+// Ended reports whether the supervisor of the job has ended according to Wait or Open, and returns its wait status: see Wait.
+func (j *Job) Ended() (status syscall.WaitStatus, ended bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.status, j.over
+}
+
 // errNotLaunched is returned by operations that need a supervisor.
 var errNotLaunched = errors.New("the job has not been launched")
 

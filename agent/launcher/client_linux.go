@@ -360,9 +360,9 @@ func (c *Client) Signal(id job.ID, s launch.Signal) error {
 }
 
 // Collect ends the remaining processes of a job and returns the outcome.
-func (c *Client) Collect(id job.ID, status syscall.WaitStatus) (*job.Outcome, error) {
+func (c *Client) Collect(id job.ID) (*job.Outcome, error) {
 	var a collectAnswer
-	err := c.ask(kindCollect, &collectBody{id, uint32(status)}, &a)
+	err := c.ask(kindCollect, &ofJob{id}, &a)
 	if err == nil && a.Outcome == nil {
 		err = errors.New("the launcher has not reported the outcome of the job")
 	}

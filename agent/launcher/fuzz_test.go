@@ -29,7 +29,7 @@ func FuzzOrder(f *testing.F) {
 		kindHello: empty{}, kindJobs: empty{}, kindTry: empty{}, kindSweep: empty{},
 		kindOpen: ofJob{id}, kindLaunch: ofJob{id}, kindWait: ofJob{id}, kindDiscard: ofJob{id},
 		kindPrepare: prepareBody{Plan: plan, Texts: texts{0: []byte("\xff")}, Submitted: &submitted{"k", &submission.Submission{Command: "\xff"}}}, kindSignal: signalBody{id, launch.SignalKill},
-		kindNote: noteBody{id, &launch.Note{File: "ended", How: launch.NoteMark, Mark: "told"}}, kindCollect: collectBody{id, 9},
+		kindNote: noteBody{id, &launch.Note{File: "ended", How: launch.NoteMark, Mark: "told"}}, kindCollect: ofJob{id},
 		kindGPUs:       gpusBody{true},
 		kindVerify:     verifyBody{1000, "k", 7, &submission.Verification{Submission: &submission.Submission{Command: "c"}, Parameters: []submission.Pair{{"N", "n"}}}},
 		kindPrioritise: prioritiseBody{[]sharer{{id, 5, 100}}},

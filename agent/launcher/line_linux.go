@@ -338,8 +338,6 @@ func jobOf(body any) (id job.ID, ok bool) {
 		return b.ID, true
 	case *noteBody:
 		return b.ID, true
-	case *collectBody:
-		return b.ID, true
 	case *removeBody:
 		return b.ID, true
 	case *prepareBody:

@@ -99,10 +99,6 @@ type (
 		ID   job.ID       `json:"id"`
 		Note *launch.Note `json:"note"`
 	}
-	collectBody struct {
-		ID     job.ID `json:"id"`
-		Status uint32 `json:"status"` // how the supervisor ended, as wait(2) has it
-	}
 	removeBody struct {
 		ID   job.ID `json:"id"`
 		Keep bool   `json:"keep"`
@@ -231,7 +227,7 @@ func decodeBody(k kind, text []byte) (any, error) {
 	switch k {
 	case kindHello, kindJobs, kindTry, kindSweep:
 		body = &empty{}
-	case kindOpen, kindLaunch, kindWait, kindDiscard, kindTerminal:
+	case kindOpen, kindLaunch, kindWait, kindCollect, kindDiscard, kindTerminal:
 		body = &ofJob{}
 	case kindPrepare:
 		body = &prepareBody{}
@@ -241,8 +237,6 @@ func decodeBody(k kind, text []byte) (any, error) {
 		body = &signalBody{}
 	case kindNote:
 		body = &noteBody{}
-	case kindCollect:
-		body = &collectBody{}
 	case kindRemove:
 		body = &removeBody{}
 	case kindRemoveScript:

@@ -29,20 +29,44 @@ type AccessList struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// admits reports whether a user with a primary group may run jobs.
-func (a *Access) admits(user, group string) bool {
-	in := func(lists []AccessList) bool {
-		return slices.ContainsFunc(lists, func(l AccessList) bool {
-			return slices.Contains(l.Users, user) || slices.Contains(l.Groups, group)
-		})
+// admits reports whether a user may run jobs. groupID finds the ID of a group.
+func (a *Access) admits(u *userdb.User, groupID func(name string) (uint32, error)) (bool, error) {
+	out, err := isIn(a.Excluded, u, groupID)
+	if err != nil || out || !a.Restricted {
+		return !out, err
 	}
-	return !in(a.Excluded) && (!a.Restricted || in(a.Admitted))
+	return isIn(a.Admitted, u, groupID)
+}
+
+// isIn reports whether a user is in one of the lists. It compares the IDs of groups: the name of a group that only a
+// directory service knows cannot be found by its ID, see userdb.Database.GroupName.
+func isIn(lists []AccessList, u *userdb.User, groupID func(name string) (uint32, error)) (bool, error) {
+	for _, l := range lists {
+		if slices.Contains(l.Users, u.Name) {
+			return true, nil
+		}
+	}
+	for _, l := range lists {
+		for _, name := range l.Groups {
+			switch gid, err := groupID(name); {
+			case errors.Is(err, userdb.ErrUnknown): // it has no members
+			case err != nil:
+				return false, fmt.Errorf("cannot determine whether user %s is in the access lists of root's configuration: %w", u.Name, err)
+			case gid == u.GID:
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // checkAccess refuses jobs of users whom root's configuration does not admit.
 func (r *Rules) checkAccess(owner *userdb.User) error {
 	for _, a := range r.Site.Access {
-		if !a.admits(owner.Name, r.Users.GroupName(owner.GID)) {
+		switch ok, err := a.admits(owner, r.Users.GroupID); {
+		case err != nil:
+			return &failure{err}
+		case !ok:
 			return fmt.Errorf("user_lists and xuser_lists of root's configuration do not admit user %s", owner.Name)
 		}
 	}
@@ -102,6 +126,9 @@ func (r *Rules) checkOrdered(p *launch.Plan, area jobdir.Area) error {
 // and sets their names.
 func (r *Rules) checkTrusted(p *launch.Plan, owner *userdb.User, c *qconf.Configuration, area jobdir.Area) error {
 	d := p.Description
+	if !strings.EqualFold(d.Host, r.Site.Host) {
+		return fmt.Errorf("job %s has a procedure of another user and the host %s, expected this host, %s", d.ID, d.Host, r.Site.Host)
+	}
 	is := map[string]string{}
 	for _, v := range d.Environment { // the last one counts
 		name, value, _ := strings.Cut(v, "=")

@@ -1,13 +1,17 @@
 package launcher
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/internal/host/userdb"
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/qconf"
@@ -97,8 +101,16 @@ func TestForgedOrdersOfMasters(t *testing.T) {
 			p.Description.ID.Task = 1
 			p.Description.Tmpdir = p.Description.QueueTmpdir + "/" + jobdir.TmpdirName(p.Description.ID, p.Description.Queue)
 		}, "is no number"},
-		"a host that leads up": {func(p *launch.Plan) { p.Hosts[0].Host = "../x" }, "is not a name"},
-		"a shell_start_mode":   {func(p *launch.Plan) { p.Description.Command.StartMode = job.RawExec }, "shell_start_mode"},
+		"a host that leads up": {func(p *launch.Plan) { p.Hosts[0].Host = "../x" }, "contains a character"},
+		// Start_proc_args may contain ssh $host, for each line of pe_hostfile.
+		"a host that is an option":  {func(p *launch.Plan) { p.Hosts[0].Host = "-oProxyCommand=x" }, "contains a character"},
+		"a host that is a command":  {func(p *launch.Plan) { p.Hosts[0].Host = "$(x)" }, "contains a character"},
+		"a host of two words":       {func(p *launch.Plan) { p.Hosts[0].Host = "a 1 x@b" }, "contains a character"},
+		"a host without a name":     {func(p *launch.Plan) { p.Hosts[0].Host = "" }, "is not a name"},
+		"our host is an option":     {func(p *launch.Plan) { p.Description.Host = "-oProxyCommand=x" }, "contains a character"},
+		"our host of two words":     {func(p *launch.Plan) { p.Description.Host = "a b" }, "contains a character"},
+		"another host for a prolog": {func(p *launch.Plan) { said(p, "HOSTNAME=other"); p.Description.Host = "other" }, "expected this host"},
+		"a shell_start_mode":        {func(p *launch.Plan) { p.Description.Command.StartMode = job.RawExec }, "shell_start_mode"},
 	} {
 		p := w.plan(job.ID{Job: 7})
 		c.forge(p)
@@ -125,6 +137,44 @@ func TestForgedOrdersOfMasters(t *testing.T) {
 		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Text, "do not admit user nobody") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestAccessByDirectory checks that a group in an access list counts that only a directory service knows: by its ID, such a
+// group has no name. If the service does not answer, the job is not started.
+func TestAccessByDirectory(t *testing.T) {
+	dir := testenv.Open(t, t.TempDir())
+	for name, c := range map[string]struct {
+		getent string
+		access Access
+		want   string // the error; empty for none
+	}{
+		"excluded":         {`echo guests:x:$OWNER:`, Access{Excluded: []AccessList{{Groups: []string{"guests"}}}}, "do not admit user nobody"},
+		"admitted":         {`echo guests:x:$OWNER:`, Access{Restricted: true, Admitted: []AccessList{{Groups: []string{"guests"}}}}, ""},
+		"another group":    {`echo guests:x:7:`, Access{Excluded: []AccessList{{Groups: []string{"guests"}}}}, ""},
+		"no such group":    {`exit 2`, Access{Excluded: []AccessList{{Groups: []string{"guests"}}}}, ""},
+		"no answer":        {`exit 1`, Access{Excluded: []AccessList{{Groups: []string{"guests"}}}}, "cannot determine whether user nobody is in the access lists"},
+		"no answer needed": {`exit 1`, Access{Restricted: true, Admitted: []AccessList{{Users: []string{"nobody"}}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write := func(name, text string) string {
+				path := filepath.Join(dir, name)
+				if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				return path
+			}
+			w, s := makeWorld(t)
+			s.Rules.Site = Site{Host: "host", Config: s.Config, Objects: Objects{Access: []Access{c.access}}}
+			s.Rules.Users.Group = write("group", "root:x:0:\n")
+			s.Rules.Users.Switch = write("nsswitch.conf", "passwd: files\ngroup: files ldap\n")
+			s.Rules.Users.Getent = write("getent", "#!/bin/sh\n"+strings.ReplaceAll(c.getent, "$OWNER", strconv.Itoa(int(w.owner.GID)))+"\n")
+			w.serve(s)
+			err := w.ask(kindPrepare, &prepareBody{Plan: w.plan(job.ID{Job: 7}), Script: true}, w.script())
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Text, c.want) {
+				t.Errorf("%v, expected %q", err, c.want)
+			}
+		})
 	}
 }
 

@@ -205,7 +205,7 @@ func (s *Site) queue(name string) *Queue {
 // arguments and variables, and may be shell scripts.
 func checkWords(p *launch.Plan) error {
 	d := p.Description
-	words := []procedure{{"queue", d.Queue}, {"processors", d.Processors}}
+	words := []procedure{{"queue", d.Queue}, {"processors", d.Processors}, {"host", d.Host}}
 	if d.PE != nil {
 		words = append(words, procedure{"parallel environment", d.PE.Name})
 	}
@@ -213,7 +213,8 @@ func checkWords(p *launch.Plan) error {
 		words = append(words, procedure{"checkpointing environment", d.Ckpt.Name})
 	}
 	for _, h := range p.Hosts {
-		words = append(words, procedure{"queue in pe_hostfile", h.Queue}, procedure{"processors in pe_hostfile", h.Processors})
+		// A procedure may pass the name of a host to ssh(1).
+		words = append(words, procedure{"host in pe_hostfile", h.Host}, procedure{"queue in pe_hostfile", h.Queue}, procedure{"processors in pe_hostfile", h.Processors})
 	}
 	for _, v := range d.Environment {
 		if name, value, _ := strings.Cut(v, "="); launch.IsElement(name) {

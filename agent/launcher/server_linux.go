@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -328,11 +327,6 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 			return nil, nil, &refusal{err}
 		}
 		return nil, nil, s.with(b.ID, func(j *launch.Job) error { return b.Note.Apply(j.Dir) })
-	case *collectBody:
-		if err := checkID(b.ID); err != nil {
-			return nil, nil, &refusal{err}
-		}
-		return s.collect(b)
 	case *removeBody:
 		if err := checkID(b.ID); err != nil {
 			return nil, nil, &refusal{err}
@@ -399,6 +393,9 @@ func (s *Server) ofJob(ctx context.Context, k kind, id job.ID) (body any, with d
 		return nil, nil, s.discard(id)
 	case kindWait:
 		a, err := s.wait(ctx, id)
+		return a, nil, err
+	case kindCollect:
+		a, err := s.collect(id)
 		return a, nil, err
 	case kindTerminal:
 		return s.terminal(id)
@@ -629,16 +626,23 @@ func (s *Server) wait(ctx context.Context, id job.ID) (*waitAnswer, error) {
 	return &waitAnswer{uint32(status)}, err
 }
 
-func (s *Server) collect(b *collectBody) (any, descriptorUser, error) {
+// collect returns the outcome of a job whose supervisor has ended. It takes the status of the supervisor from its own wait,
+// because the remains of a killed supervisor are ended, and those of others are not. Before the end, the job would lose its
+// additional group ID to another job.
+func (s *Server) collect(id job.ID) (*collectAnswer, error) {
 	a := &collectAnswer{}
-	err := s.with(b.ID, func(j *launch.Job) error {
-		if j.PID() > 0 {
-			return fmt.Errorf("cannot determine the outcome of job %s: %w", b.ID, launch.ErrSupervised)
+	err := s.with(id, func(j *launch.Job) error {
+		status, over := j.Ended()
+		switch {
+		case over:
+			a.Outcome = j.Collect(status)
+			return nil
+		case j.PID() > 0:
+			return fmt.Errorf("cannot determine the outcome of job %s: %w", id, launch.ErrSupervised)
 		}
-		a.Outcome = j.Collect(syscall.WaitStatus(b.Status))
-		return nil
+		return fmt.Errorf("cannot determine the outcome of job %s: no supervisor of it has ended", id)
 	})
-	return a, nil, err
+	return a, err
 }
 
 func (s *Server) remove(b *removeBody) error {

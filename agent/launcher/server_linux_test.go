@@ -563,3 +563,38 @@ func TestScriptOfAnotherTask(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestForgedCollect checks that a front can neither take the additional group ID from a job that has not ended, nor have the
+// processes ended that a supervisor has left on purpose.
+func TestForgedCollect(t *testing.T) {
+	w, s := makeWorld(t)
+	s.Rules.GroupIDs = []qconf.Range{{First: 61_234, Last: 61_234}}
+	s.Shepherd = "/bin/true"
+	w.serve(s)
+	first, second := job.ID{Job: 7}, job.ID{Job: 8}
+	if err := w.ask(kindPrepare, &prepareBody{Plan: w.plan(first), Script: true}, w.script()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ask(kindCollect, &ofJob{first}); err == nil || !strings.Contains(err.Text, "no supervisor of it has ended") {
+		t.Errorf("a job that was not launched: %v", err)
+	}
+	if err := w.ask(kindPrepare, &prepareBody{Plan: w.plan(second), Script: true}, w.script()); err == nil || err.Code != "no-group-id" {
+		t.Errorf("a second job with the ID of the first one: %v", err)
+	}
+	if err := w.ask(kindLaunch, &ofJob{first}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ask(kindWait, &ofJob{first}); err != nil {
+		t.Fatal(err)
+	}
+	// 9 is the status of a process that was killed.
+	if err := w.send(`{"version":1,"number":99,"order":"collect","body":{"id":{"Job":7},"status":9}}`); err == nil {
+		t.Error("the front chooses how the supervisor has ended")
+	}
+	if err := w.ask(kindCollect, &ofJob{first}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(jobdir.Area(w.spool.Path()).JobPath(first), "swept")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the processes of a supervisor that was not killed were ended: %v", err)
+	}
+}

@@ -78,11 +78,12 @@ func (r *Rules) checkSubmitted(p *launch.Plan, s *submitted, area jobdir.Area, s
 	return nil
 }
 
-// failure is why the launcher cannot determine whether an order may be given: a disk that is full.
+// failure is why the launcher cannot determine whether an order may be given: a disk that is full, or a directory of users
+// that does not answer.
 type failure struct{ err error }
 
 // Error returns the text.
-func (f *failure) Error() string { return "cannot check what users have submitted: " + f.err.Error() }
+func (f *failure) Error() string { return "cannot check the order: " + f.err.Error() }
 
 // Unwrap returns the cause.
 func (f *failure) Unwrap() error { return f.err }
