@@ -243,7 +243,8 @@ func (s *Server) runFront(f *Front, socket *FrontSocket, signals <-chan os.Signa
 			}
 		case state := <-ended:
 			if served != nil {
-				<-served //nolint:errcheck // the end of the front says more
+				c.close() // another process of the same user may hold the other end
+				<-served  //nolint:errcheck // the end of the front says more
 			}
 			if state == nil {
 				return nil, told, errors.New("cannot wait for the front")
