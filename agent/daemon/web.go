@@ -75,6 +75,9 @@ func (d *daemon) openWeb() (err error) {
 	if err != nil {
 		return fmt.Errorf("--web: %w", err)
 	}
+	if d.isFront() && d.ownMaster {
+		d.log.Warn("the pages of --web do not show the output of jobs, because this process has no rights to read files of users (--front-user): execd tail and execd web show it")
+	}
 	return nil
 }
 

@@ -359,8 +359,11 @@ func TestPagesOfFront(t *testing.T) {
 	m.until("the job runs", func() bool { return strings.Contains(m.as(u, "qstat").stdout, " r ") })
 	c := s.signIn(u)
 	page := s.do(c, "GET", "/jobs/1", nil)
-	if !strings.Contains(page.text, "napper") || !strings.Contains(page.text, "no rights to read files of users") {
+	if !strings.Contains(page.text, "napper") || !strings.Contains(page.text, "type execd tail 1 on the host") {
 		t.Errorf("%d\n%s", page.status, page.text)
+	}
+	if log := m.log(); !strings.Contains(log, "do not show the output of jobs") {
+		t.Errorf("the log does not say what the pages lack:\n%s", log)
 	}
 	if a := s.do(c, "POST", "/jobs/1/suspend", url.Values{"csrf": {page.formToken()}}); !strings.Contains(a.text, "suspended job 1") {
 		t.Errorf("suspension: %d\n%s", a.status, a.text)

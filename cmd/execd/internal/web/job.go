@@ -535,6 +535,9 @@ func (s *source) readOutput(p *jobPage, past *history, query url.Values) *jobOut
 		text, earlier, err = tail(open, o.Path)
 	}
 	switch {
+	case errors.Is(err, errNoRights):
+		o.Problem = "These pages show no output, because the process that serves them has no rights to read files of users (--front-user). " +
+			"To read the output, type execd tail " + strconv.Itoa(p.ID) + " on the host, or execd web, which shows the same pages with your rights."
 	case errors.Is(err, fs.ErrNotExist) && p.Known:
 		o.Problem = "There is no output yet."
 	case errors.Is(err, fs.ErrNotExist):

@@ -173,7 +173,8 @@ func (s *Site) content(u *userdb.User) content {
 	return data
 }
 
-var errNoRights = errors.New("this daemon has no rights to read files of users; execd web shows output")
+// errNoRights is why the pages of a daemon of two processes show no output.
+var errNoRights = errors.New("cannot read files of users: the process that serves the pages has no rights of users (--front-user)")
 
 // userFile returns a function that opens files with the rights of a user.
 func userFile(u *userdb.User) opener {
