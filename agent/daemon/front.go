@@ -111,8 +111,11 @@ func (c *Command) becomeLauncher(s *settings) error {
 		return err
 	}
 	argv = append(argv, "--objects", strconv.Itoa(site))
-	if !s.gridengine { // an sge_qmaster does not know the GPUs of a host
+	switch {
+	case !s.gridengine:
 		argv = append(argv, s.gpuOptions(cluster)...)
+	case s.gpuComplex != "": // otherwise an sge_qmaster does not know the GPUs of a host
+		argv = append(argv, "--gpu-root", s.gpuRoot, "--gpu-complex", s.gpuComplex)
 	}
 	if s.only != "" {
 		argv = append(argv, "--apart")

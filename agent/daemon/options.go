@@ -169,8 +169,6 @@ func (s *settings) complete() error {
 	switch {
 	case s.gpuComplex != "" && !s.gridengine:
 		return options.Usagef("--gpu-complex is for --master gridengine, which is missing: other masters know the GPUs of a host")
-	case s.gpuComplex != "" && s.frontUser != "":
-		return options.Usagef("--gpu-complex is not possible with --front-user: the launcher cannot choose GPUs, run the agent as one process")
 	case s.gpuComplex != "" && !complexName().MatchString(s.gpuComplex):
 		return options.Usagef("--gpu-complex %q, expected the name of a complex attribute", s.gpuComplex)
 	}

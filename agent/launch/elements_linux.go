@@ -42,7 +42,8 @@ func (o *Assignment) gpuMap() string {
 // host, and plans which GPUs it may not open.
 func (o *Assignment) planElements(p *Plan) {
 	if o.GPUCount > 0 {
-		p.choice = &gpuChoice{o.GPUCount, o.GPUComplex, o.GPUs}
+		p.GPUCount, p.GPUComplex = o.GPUCount, o.GPUComplex
+		p.ChooseGPUs(o.GPUs)
 	} else {
 		p.SetGPUs(o.GPUs, o.Elements[o.gpuMap()])
 	}

@@ -16,13 +16,8 @@ import (
 	"github.com/execd-project/execd/limits/topology"
 )
 
-// gpuChoice is the number of GPUs that a job gets on a host whose master counts GPUs, but does not name
-// them.
-type gpuChoice struct {
-	count     int
-	complex   string // the consumable
-	inventory *gpu.Inventory
-}
+// ChooseGPUs sets the GPUs of this host, from which PreparePlan chooses GPUCount.
+func (p *Plan) ChooseGPUs(of *gpu.Inventory) { p.inventory = of }
 
 // GPUError says why a host cannot give a job the GPUs that its master has granted.
 type GPUError struct {
@@ -40,29 +35,29 @@ func (e *GPUError) Error() string {
 // other job of the spool area has: see topology.ChooseDevices. The caller holds Spool.LockJobs for as long
 // as the job has no directory.
 func (p *Plan) chooseGPUs(spool *jobdir.Spool, cpus topology.CPUSet) error {
-	if p.choice == nil {
+	if p.GPUCount == 0 {
 		return nil
 	}
 	used, err := gpusInUse(spool, p.Description.Host)
 	if err != nil {
 		return fmt.Errorf("cannot determine which GPUs are in use: %w", err)
 	}
-	offered := p.choice.inventory.Offered()
+	offered := p.inventory.Offered()
 	free := slices.DeleteFunc(slices.Clone(offered), func(g gpu.GPU) bool { return used[g.ID] })
-	if len(free) < p.choice.count {
-		return &GPUError{p.choice.complex, p.choice.count, len(offered), len(offered) - len(free)}
+	if len(free) < p.GPUCount {
+		return &GPUError{p.GPUComplex, p.GPUCount, len(offered), len(offered) - len(free)}
 	}
 	t, err := readTopology()
 	if err != nil {
 		t = topology.Topology{} // then only their PCIe roots count
 	}
 	var ids []string
-	for _, i := range topology.ChooseDevices(devices(t, free), nil, t.With(cpus), p.choice.count) {
+	for _, i := range topology.ChooseDevices(devices(t, free), nil, t.With(cpus), p.GPUCount) {
 		ids = append(ids, free[i].ID)
 	}
 	slices.Sort(ids)
-	p.SetGPUs(p.choice.inventory, ids)
-	sayTrusted(p.Description, ElementPrefix+p.choice.complex+"="+strings.Join(ids, " "))
+	p.SetGPUs(p.inventory, ids)
+	sayTrusted(p.Description, ElementPrefix+p.GPUComplex+"="+strings.Join(ids, " "))
 	return nil
 }
 

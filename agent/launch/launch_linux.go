@@ -261,7 +261,7 @@ func (j *Job) prepare(p *Plan) error {
 // job can choose.
 func (j *Job) complete(p *Plan) error {
 	d := j.Description
-	if p.Cores != nil || p.choice != nil {
+	if p.Cores != nil || p.GPUCount > 0 {
 		unlock, err := j.spool.LockJobs()
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/binding"
@@ -39,10 +40,12 @@ type Plan struct {
 	// to the job, and UnfilteredEnv if it does not.
 	Deny                       []cgroup.Device
 	FilteredEnv, UnfilteredEnv []string
-	// choice replaces these four once the directory of the job is made; nil for a job whose GPUs are
-	// known. It does not go to another process: masters that only count GPUs have agents of one
-	// process.
-	choice *gpuChoice
+	// GPUCount is how many GPUs the job gets from those of ChooseGPUs, if its master counts GPUs with the consumable
+	// GPUComplex and does not name them; 0 for a job whose GPUs are known. The choice replaces the four fields above once
+	// the directory of the job is made.
+	GPUCount   int
+	GPUComplex string
+	inventory  *gpu.Inventory
 
 	// Scratch is the size, in bytes, to which the TMPDIR is limited as ScratchLimit says; 0 for none.
 	Scratch      uint64

@@ -139,6 +139,7 @@ type State struct {
 	Unbound string
 	Notes   []string
 	Record  []byte // content of the file "start"; nil for none
+	GPUs    []string
 }
 
 // State returns the state that another process needs for NewRemote.
@@ -147,7 +148,7 @@ func (j *Job) State(stage Stage) (State, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return State{stage, j.own.boot, j.PID(), j.own.slave, j.Unbound, j.Notes, record}, err
+	return State{stage, j.own.boot, j.PID(), j.own.slave, j.Unbound, j.Notes, record, j.own.gpus}, err
 }
 
 // Record returns the value that Assignment.Record had when the job was prepared. For a job without
@@ -168,7 +169,7 @@ func (j *Job) Record() ([]byte, error) {
 func NewRemote(r Remote, dir *jobdir.Dir, d *job.Description, s State) *Job {
 	j := &Job{
 		Dir: dir, Description: d, Unbound: s.Unbound, Notes: s.Notes, remote: r, over: s.Stage == Over, record: s.Record, found: s.Stage,
-		own: own{boot: s.Boot, slave: s.Slave},
+		own: own{boot: s.Boot, slave: s.Slave, gpus: s.GPUs},
 	}
 	if s.PID > 0 {
 		j.shepherd = &supervisor{pid: s.PID}

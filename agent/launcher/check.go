@@ -283,7 +283,7 @@ func checkOurs(p *launch.Plan, ordered bool) error {
 		{"devices", len(p.Devices)+len(p.Deny) > 0},
 		{"variables of GPUs", len(p.FilteredEnv)+len(p.UnfilteredEnv) > 0},
 		{"an additional group ID", d.AddGroupID != 0},
-		{"cores that were chosen", d.Binding+d.BindingCPUs+d.BindingMask != "" || p.GrantedBinding != nil},
+		{"cores that were chosen", d.Binding+d.BindingCPUs+d.BindingMask != "" || p.GrantedBinding != nil && !ordered},
 		{"a stream of the launcher", d.Streams[0].Inherit || d.Streams[1].Inherit || d.Streams[2].Inherit},
 		{"a limited TMPDIR", d.Scratch != 0 || d.ScratchLimit != ""},
 		{"a number of processes below 0", p.Processes < 0},

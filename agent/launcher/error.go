@@ -7,6 +7,7 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
 )
 
 // Error is why an order was not carried out.
@@ -14,6 +15,16 @@ type Error struct {
 	Code  string `json:"code"`
 	Errno int    `json:"errno,omitempty"` // of the system call; 0 for none
 	Text  string `json:"text"`
+	// GPUs and Scratch are errors of these types, for the front: launch.GPUError, and launch.ScratchError with the text of
+	// its cause. Nil for others.
+	GPUs    *launch.GPUError `json:"gpus,omitempty"`
+	Scratch *scratchError    `json:"scratch,omitempty"`
+}
+
+// scratchError is a launch.ScratchError.
+type scratchError struct {
+	Limit qconf.ScratchLimit `json:"limit"`
+	Text  string             `json:"text"`
 }
 
 // The codes. The codes in known stand for errors of other packages.
@@ -44,6 +55,12 @@ func (e *Error) Unwrap() []error {
 	if e.Errno > 0 {
 		list = append(list, syscall.Errno(e.Errno))
 	}
+	if e.GPUs != nil {
+		list = append(list, e.GPUs)
+	}
+	if e.Scratch != nil {
+		list = append(list, &launch.ScratchError{Limit: e.Scratch.Limit, Err: errors.New(e.Scratch.Text)})
+	}
 	return list
 }
 
@@ -64,6 +81,12 @@ func errorOf(err error) *Error {
 	if t, ok := errors.AsType[*launch.TaskError](err); ok {
 		e.Code, e.Text = codeTask, t.Err.Error()
 		return e
+	}
+	if g, ok := errors.AsType[*launch.GPUError](err); ok {
+		e.GPUs = g
+	}
+	if s, ok := errors.AsType[*launch.ScratchError](err); ok {
+		e.Scratch = &scratchError{s.Limit, s.Err.Error()}
 	}
 	for code, one := range known {
 		if errors.Is(err, one) {

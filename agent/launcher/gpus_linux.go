@@ -59,10 +59,17 @@ func (s *Server) inventory() *gpu.Inventory {
 // mostGPUs is the maximum number of GPUs of a job.
 const mostGPUs = 4096
 
-// grantGPUs plans which GPUs a job can open, and its variables for them. The front chooses among the GPUs of this host.
-func grantGPUs(p *launch.Plan, v *gpu.Inventory) error {
-	if len(p.GPUs) > mostGPUs {
-		return fmt.Errorf("the job has %d GPUs, at most %d are possible", len(p.GPUs), mostGPUs)
+// grantGPUs plans which GPUs a job can open, and its variables for them. The front chooses among the GPUs of this host, or, if
+// the master counts them, how many the job gets.
+func (s *Server) grantGPUs(p *launch.Plan, v *gpu.Inventory) error {
+	switch {
+	case len(p.GPUs) > mostGPUs || p.GPUCount > mostGPUs:
+		return fmt.Errorf("the job has %d GPUs, at most %d are possible", max(len(p.GPUs), p.GPUCount), mostGPUs)
+	case p.GPUCount == 0 && p.GPUComplex == "":
+	case s.GPUComplex == "" || p.GPUComplex != s.GPUComplex:
+		return fmt.Errorf("GPUs of the complex %.200q are not counted on this host (--gpu-complex)", p.GPUComplex)
+	case p.GPUCount < 1 || len(p.GPUs) > 0:
+		return fmt.Errorf("the job has %d GPUs by number and %d by name", p.GPUCount, len(p.GPUs))
 	}
 	for _, id := range p.GPUs {
 		if strings.ContainsFunc(id, isSpecial) {
@@ -76,6 +83,7 @@ func grantGPUs(p *launch.Plan, v *gpu.Inventory) error {
 		return fmt.Errorf("this host does not offer GPU %s", strings.Join(lacking, ", "))
 	}
 	p.SetGPUs(v, p.GPUs)
+	p.ChooseGPUs(v)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/binding"
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/submit"
 )
@@ -88,8 +89,8 @@ func (r *Rules) checkOrdered(p *launch.Plan, area jobdir.Area) error {
 	if err := r.checkAccess(owner); err != nil {
 		return err
 	}
-	if d.Command.StartMode == job.RawExec {
-		return fmt.Errorf("shell_start_mode %s is not possible with --front-user", d.Command.StartMode)
+	if err := checkGranted(p); err != nil {
+		return err
 	}
 	for _, h := range p.Hosts {
 		if err := checkName("the host in pe_hostfile", h.Host); err != nil {
@@ -120,6 +121,26 @@ func (r *Rules) checkOrdered(p *launch.Plan, area jobdir.Area) error {
 	}
 	d.ProcedureLimits, d.ScriptTimeout = &limits, c.ExecdParams.ScriptTimeout
 	return r.checkTrusted(p, owner, c, area)
+}
+
+// mostTrees is the maximum number of trees of processors that a master has chosen.
+const mostTrees = 1024
+
+// checkGranted refuses processors that a master cannot have chosen. Which of them the job gets, the launcher reads from the
+// marks in a tree that has to be this host's: see topology.Topology.Marked.
+func checkGranted(p *launch.Plan) error {
+	g := p.GrantedBinding
+	switch {
+	case g == nil:
+		return nil
+	case p.Cores != nil:
+		return errors.New("the plan has cores that the master has chosen, and a request for others")
+	case g.Instance != binding.Set && g.Instance != binding.Env && g.Instance != binding.PE:
+		return fmt.Errorf("%d is not an instance of -binding", g.Instance)
+	case len(g.Trees) > mostTrees:
+		return fmt.Errorf("the plan has %d trees of processors, at most %d are possible", len(g.Trees), mostTrees)
+	}
+	return nil
 }
 
 // checkTrusted compares the variables that procedures of other users rely on with those that the description leads to,

@@ -1,19 +1,24 @@
 package launcher
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/host/procedures"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/binding"
+	"github.com/execd-project/execd/limits/topology"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -47,8 +52,12 @@ func TestOrdersOfMasters(t *testing.T) {
 		},
 		"another host than ours":               func(p *launch.Plan) { p.Description.Host = "alias" },
 		"a job whose master task is elsewhere": func(p *launch.Plan) { p.Slave, p.Description.Prolog = true, "root@/not/permitted" },
-		"a console":                            func(p *launch.Plan) { p.Description.Terminal = &job.Terminal{} },
-		"a session of qrsh":                    func(p *launch.Plan) { p.Description.Relayed = true },
+		"a job that is executed directly":      func(p *launch.Plan) { p.Description.Command.StartMode = job.RawExec },
+		"cores of a host that is not ours": func(p *launch.Plan) {
+			p.GrantedBinding = &launch.GrantedBinding{Trees: []string{"(S(c(t)))" + strings.Repeat("(S(C(T)))", 999)}}
+		},
+		"a console":         func(p *launch.Plan) { p.Description.Terminal = &job.Terminal{} },
+		"a session of qrsh": func(p *launch.Plan) { p.Description.Relayed = true },
 		"variables that no one reads": func(p *launch.Plan) {
 			p.Description.Environment = append(p.Description.Environment, "JOB_ID=8")
 		},
@@ -110,7 +119,12 @@ func TestForgedOrdersOfMasters(t *testing.T) {
 		"our host is an option":     {func(p *launch.Plan) { p.Description.Host = "-oProxyCommand=x" }, "contains a character"},
 		"our host of two words":     {func(p *launch.Plan) { p.Description.Host = "a b" }, "contains a character"},
 		"another host for a prolog": {func(p *launch.Plan) { said(p, "HOSTNAME=other"); p.Description.Host = "other" }, "expected this host"},
-		"a shell_start_mode":        {func(p *launch.Plan) { p.Description.Command.StartMode = job.RawExec }, "shell_start_mode"},
+		"a shell_start_mode":        {func(p *launch.Plan) { p.Description.Command.StartMode = "x" }, "start mode"},
+		"cores twice":               {func(p *launch.Plan) { p.GrantedBinding, p.Cores = &launch.GrantedBinding{}, &binding.Request{} }, "a request for others"},
+		"cores for no one":          {func(p *launch.Plan) { p.GrantedBinding = &launch.GrantedBinding{Instance: 3} }, "not an instance"},
+		"many trees":                {func(p *launch.Plan) { p.GrantedBinding = &launch.GrantedBinding{Trees: make([]string, mostTrees+1)} }, "at most 1024"},
+		"cores by their text":       {func(p *launch.Plan) { p.Description.Binding = "explicit:0,0:Sc" }, "cores that were chosen"},
+		"GPUs that are counted":     {func(p *launch.Plan) { p.GPUCount, p.GPUComplex = 1, "gpu" }, "not counted on this host"},
 	} {
 		p := w.plan(job.ID{Job: 7})
 		c.forge(p)
@@ -180,6 +194,93 @@ func TestAccessByDirectory(t *testing.T) {
 
 // groupName returns the name of the group of the jobs' owner.
 func (w *world) groupName() string { return userdb.System().GroupName(w.owner.GID) }
+
+// TestGrantedCores checks that the launcher binds a job to the processors that a master has chosen: the front cannot choose the
+// description of the cores, nor the variables about them.
+func TestGrantedCores(t *testing.T) {
+	w := newOrderedWorld(t)
+	tree, err := launch.Tree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree = regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(tree, "")
+	p := w.plan(job.ID{Job: 7})
+	p.Description.Environment = append(p.Description.Environment, "SGE_BINDING_CPUSET=forged")
+	p.GrantedBinding = &launch.GrantedBinding{Trees: []string{strings.Replace(tree, "T", "t", 1)}}
+	var a jobAnswer
+	answer := w.exchange(w.text(kindPrepare, &prepareBody{Plan: p, Script: true}), w.script())
+	if answer.Error != nil {
+		t.Fatal(answer.Error)
+	}
+	if err := decode(answer.Body, &a); err != nil {
+		t.Fatal(err)
+	}
+	d := a.Description
+	cpus, err := topology.ParseList(d.BindingCPUs)
+	if err != nil || cpus.Len() != 1 || !strings.HasPrefix(d.Binding, "explicit:") || a.State.Unbound != "" {
+		t.Errorf("the job has the cores %q, %q (%v): %s", d.BindingCPUs, d.Binding, err, a.State.Unbound)
+	}
+	of := map[string]string{}
+	for _, v := range d.Environment {
+		name, value, _ := strings.Cut(v, "=")
+		of[name] = value
+	}
+	if of["SGE_BINDING"] != d.BindingCPUs || !strings.HasPrefix(of["SGE_BINDING_CPUSET"], "0x") {
+		t.Errorf("the job has the variables %q", of)
+	}
+}
+
+// TestCountedGPUs checks that the launcher of an agent chooses GPUs for jobs whose master counts them: no two jobs get
+// the same GPU, and the front chooses neither which one nor of which complex.
+func TestCountedGPUs(t *testing.T) {
+	root := t.TempDir()
+	testenv.GPUs(t, root, testenv.GPU{Vendor: "nvidia", Address: "0000:41:00.0", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000001", Minor: 0},
+		testenv.GPU{Vendor: "nvidia", Address: "0000:61:00.0", UUID: "GPU-11111111-aaaa-bbbb-cccc-000000000002", Minor: 1})
+	w := newOrderedWorld(t, func(s *Server) {
+		s.GPUs, s.GPUComplex = gpu.OpenRegister(root, filepath.Join(t.TempDir(), "gpus"), nil), "card"
+		t.Cleanup(s.GPUs.Close)
+	})
+	plan := func(number, count int) *launch.Plan {
+		p := w.plan(job.ID{Job: number})
+		p.GPUCount, p.GPUComplex = count, "card"
+		return p
+	}
+	for name, c := range map[string]struct {
+		forge func(p *launch.Plan)
+		want  string
+	}{
+		"of another complex":   {func(p *launch.Plan) { p.GPUComplex = "PATH" }, "not counted on this host"},
+		"of no complex":        {func(p *launch.Plan) { p.GPUComplex = "" }, "not counted on this host"},
+		"less than none":       {func(p *launch.Plan) { p.GPUCount = -1 }, "by number"},
+		"none":                 {func(p *launch.Plan) { p.GPUCount = 0 }, "by number"},
+		"too many":             {func(p *launch.Plan) { p.GPUCount = mostGPUs + 1 }, "at most 4096"},
+		"by number and name":   {func(p *launch.Plan) { p.GPUs = []string{"1"} }, "1 by name"},
+		"variables of another": {func(p *launch.Plan) { p.UnfilteredEnv = []string{"LD_PRELOAD=/tmp/x.so"} }, "variables of GPUs"},
+	} {
+		p := plan(7, 1)
+		c.forge(p)
+		w.refusedWith(name, w.ask(kindPrepare, &prepareBody{Plan: p, Script: true}, w.script()), c.want)
+	}
+	w.nothingIsHere()
+	for number := 7; number < 9; number++ {
+		answer := w.exchange(w.text(kindPrepare, &prepareBody{Plan: plan(number, 1), Script: true}), w.script())
+		if answer.Error != nil {
+			t.Fatal(answer.Error)
+		}
+		var a jobAnswer
+		if err := decode(answer.Body, &a); err != nil {
+			t.Fatal(err)
+		}
+		own := strconv.Itoa(number - 7)
+		if !slices.Equal(a.State.GPUs, []string{own}) || !slices.Contains(a.Description.Environment, launch.ElementPrefix+"card="+own) {
+			t.Errorf("job %d has the GPUs %q and the variables %q", number, a.State.GPUs, a.Description.Environment)
+		}
+	}
+	err := w.ask(kindPrepare, &prepareBody{Plan: plan(9, 1), Script: true}, w.script())
+	if few, ok := errors.AsType[*launch.GPUError](err); !ok || few.Offered != 2 || few.Others != 2 {
+		t.Errorf("a third job: %v", err)
+	}
+}
 
 // TestTrustedVariables checks that the variables on which procedures of other users rely follow from the description
 // alone, whatever the front calls trusted.

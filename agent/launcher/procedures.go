@@ -79,8 +79,8 @@ func (r *Rules) checkQueue(d *job.Description) error {
 
 // checkElements refuses elements of resource maps that this host does not have, if the job has a procedure of another user:
 // the procedure gets them as variables, and may use them as parts of paths. gpus are those of the job, if the launcher
-// knows them.
-func (r *Rules) checkElements(d *job.Description, gpus []string) error {
+// knows them, and gpuMap is the complex that they are from.
+func (r *Rules) checkElements(d *job.Description, gpuMap string, gpus []string) error {
 	if len(otherUsers(d)) == 0 {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (r *Rules) checkElements(d *job.Description, gpus []string) error {
 		}
 		for word := range strings.FieldsSeq(value) {
 			amount := strings.Trim(word, "0123456789.") == "" && strings.Count(word, ".") == 1
-			if !amount && !slices.Contains(r.Site.Elements[resource], word) && (resource != launch.GPUMap || !slices.Contains(gpus, word)) {
+			if !amount && !slices.Contains(r.Site.Elements[resource], word) && (resource != gpuMap || !slices.Contains(gpus, word)) {
 				return fmt.Errorf("the job has a procedure of another user and the element %.200q of %s, which is not in the resource map of this host in root's configuration: "+remedy, word, resource)
 			}
 		}

@@ -31,9 +31,12 @@ type Server struct {
 	// configuration: if the host does not know one of them, the site manages its GPUs itself, too.
 	GPUs     *gpu.Register
 	SiteGPUs []string
-	Config   *qconf.Configuration
-	Shepherd string // path of the supervisor's executable
-	Rules    Rules
+	// GPUComplex is the consumable with which the master of an agent counts GPUs: the launcher chooses them. It is empty if
+	// masters name the GPUs of jobs.
+	GPUComplex string
+	Config     *qconf.Configuration
+	Shepherd   string // path of the supervisor's executable
+	Rules      Rules
 	// FrontGID is the group that may list the directories of jobs.
 	FrontGID int
 	// Verify checks a job with the verifier of the site (jsv_url of root's configuration): see verifier.Server. It is nil
@@ -496,14 +499,14 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		}
 		return nil, nil, &refusal{err}
 	}
-	if err := grantGPUs(p, gpus); err != nil {
+	if err := s.grantGPUs(p, gpus); err != nil {
 		return nil, nil, &refusal{err}
 	}
 	var known []string
 	if gpus.Numbered() {
 		known = p.GPUs
 	}
-	if err := s.Rules.checkElements(p.Description, known); err != nil {
+	if err := s.Rules.checkElements(p.Description, cmp.Or(s.GPUComplex, launch.GPUMap), known); err != nil {
 		return nil, nil, &refusal{err}
 	}
 	id := p.Description.ID

@@ -73,6 +73,7 @@ type options struct {
 	user, spool, execd, host string
 	gpuRoot                  string // empty if the launcher does not look after GPUs
 	gpus                     list   // IDs of GPUs in root's configuration
+	gpuComplex               string // see launcher.Server
 	requests                 list   // places of the file sge_request of root's configuration
 	rules                    launcher.Rules
 	config                   *qconf.Configuration
@@ -111,6 +112,7 @@ func parse(args []string) (*options, error) {
 	flags.IntVar(&site, "objects", site, "")
 	flags.StringVar(&o.gpuRoot, "gpu-root", "", "")
 	flags.Var(&o.gpus, "gpu", "")
+	flags.StringVar(&o.gpuComplex, "gpu-complex", "", "")
 	flags.Var(&o.requests, "requests", "")
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w; do not run this program yourself: execd starts it, see execd standalone --help", err)
@@ -206,7 +208,7 @@ func (o *options) serve() (int, error) {
 	wait.Go(func() { shrink.Run(ctx) })
 	o.rules.FrontUID = user.UID
 	server := &launcher.Server{
-		Spool: spool, GPUs: o.openGPUs(), SiteGPUs: o.gpus, Config: o.config, Shepherd: shepherd, Rules: o.rules, FrontGID: int(user.GID),
+		Spool: spool, GPUs: o.openGPUs(), SiteGPUs: o.gpus, GPUComplex: o.gpuComplex, Config: o.config, Shepherd: shepherd, Rules: o.rules, FrontGID: int(user.GID),
 		Refused: func(order string, err error) {
 			log.Refuse(&audit.Record{
 				Caller: audit.Caller{Via: "front", UID: &user.UID, User: user.Name}, Command: order, Outcome: audit.Refused, Error: err.Error(),

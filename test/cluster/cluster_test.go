@@ -150,6 +150,8 @@ func (c *cell) anotherAgent(options ...string) {
 	if err := c.KillAgent(syscall.SIGKILL); err != nil {
 		c.Fatal(err)
 	}
+	// With two processes, the front would wait for the next launcher.
+	_, _ = c.Root("pkill", "-KILL", "-u", frontUser, "-x", "execd")
 	if err := c.LaunchAgentWith(options); err != nil {
 		c.Fatal(err)
 	}

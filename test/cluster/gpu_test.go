@@ -12,9 +12,19 @@ import (
 
 // TestGPUs lets the agent choose GPUs for jobs of an sge_qmaster that only counts them: no two jobs
 // get the same GPU, even after the agent was killed, and no job can open other GPUs than its own.
-func TestGPUs(t *testing.T) {
+func TestGPUs(t *testing.T) { countedGPUs(t, "") }
+
+// TestSoakFrontGPUs does the same with an agent of two processes: the launcher chooses.
+func TestSoakFrontGPUs(t *testing.T) {
+	testenv.Soak(t)
+	countedGPUs(t, frontUser)
+}
+
+// countedGPUs is TestGPUs. front is as in gridengine.Config.
+func countedGPUs(t *testing.T, front string) {
+	t.Helper()
 	testenv.Require(t, testenv.Cgroup)
-	c := start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01"}})
+	c := start(t, gridengine.Config{FrontUser: front, Conf: map[string]string{"load_report_time": "00:00:01"}})
 	const root = "/home/cell/gpus"
 	uuids := []string{"GPU-11111111-aaaa-bbbb-cccc-000000000001", "GPU-11111111-aaaa-bbbb-cccc-000000000002"}
 	testenv.GPUs(t, c.Path(root),
