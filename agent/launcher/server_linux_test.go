@@ -23,7 +23,7 @@ import (
 
 // world is a launcher with a front that a test plays.
 type world struct {
-	*testing.T
+	testing.TB
 	conn  *conn
 	spool *jobdir.Spool
 	owner *userdb.User
@@ -42,14 +42,14 @@ func newWorld(t *testing.T) *world {
 }
 
 // makeWorld makes a launcher that does not serve yet.
-func makeWorld(t *testing.T) (*world, *Server) {
+func makeWorld(t testing.TB) (*world, *Server) {
 	t.Helper()
 	testenv.Require(t, testenv.Root)
 	owner, err := userdb.System().User("nobody")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, owner: owner, tmp: testenv.Open(t, filepath.Join(t.TempDir(), "tmp"))}
+	w := &world{TB: t, owner: owner, tmp: testenv.Open(t, filepath.Join(t.TempDir(), "tmp"))}
 	testenv.LetIn(t, filepath.Dir(w.tmp))
 	if w.spool, err = jobdir.OpenSpool(t.TempDir()); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func makeWorld(t *testing.T) (*world, *Server) {
 
 // serve makes the launcher serve the front of the test.
 func (w *world) serve(s *Server) {
-	t := w.T
+	t := w.TB
 	c, other, err := pair()
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestForgedOrders(t *testing.T) {
 
 // forgedOrders sends forged orders. ordered says that a master orders jobs, and that users confirm none.
 func (w *world) forgedOrders(ordered bool) {
-	t := w.T
+	t := w.TB
 	link := filepath.Join(filepath.Dir(w.tmp), "link")
 	if err := os.Symlink(w.tmp, link); err != nil {
 		t.Fatal(err)
