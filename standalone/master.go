@@ -205,6 +205,7 @@ func (m *Master) Methods() map[string]serve.Method {
 		api.PathWait:    {Do: m.serveWait, Summary: "Wait for the ends of the tasks of a job.", In: api.WaitRequest{}, Out: api.WaitAnswer{}},
 		api.PathPlaces:  {Do: m.servePlaces, Summary: "Show where the files are that users read themselves.", In: agentapi.Empty{}, Out: api.PlacesAnswer{}},
 		api.PathRecent:  {Do: m.serveRecent, Summary: "Show the latest events, and the use of the host over the last day.", In: agentapi.Empty{}, Out: api.RecentAnswer{}},
+		api.PathNames:   {Do: m.serveNames, Summary: "Show names that complete a command line.", In: api.NamesRequest{}, Out: api.NamesAnswer{}},
 		api.PathEnds:    {Do: m.serveEnds, Summary: "Wait for the ends of the jobs of the caller.", In: api.EndsRequest{}, Out: api.EndsAnswer{}},
 		api.PathStates:  {Body: most, Do: m.serveStates, Summary: "Show the states of jobs.", In: api.StatesRequest{}, Out: api.StatesAnswer{}},
 	}

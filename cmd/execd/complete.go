@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent/api"
@@ -25,11 +22,9 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/top"
 	"github.com/execd-project/execd/internal/host/program"
 	"github.com/execd-project/execd/internal/options"
+	"github.com/execd-project/execd/limits/process"
+	daemonapi "github.com/execd-project/execd/standalone/api"
 )
-
-// completionPatience is the longest time that a shell waits for the daemon after a press of the
-// tab key.
-const completionPatience = 200 * time.Millisecond
 
 func printCompletion(args []string) (int, error) {
 	err := completions().Script(args, os.Stdout)
@@ -52,7 +47,9 @@ func completions() *completion.Table {
 		Values: map[string][]string{
 			"STATE": agentclient.States, "FORMAT": {"text", "json"}, "WHEN": ps.Colors, "GROUP": report.Groups, "COLUMN": top.Columns, "LEVEL": {"trace", "debug", "info", "warn", "error"},
 		},
-		Ask: func(kind completion.Kind) []completion.Candidate { return askInTime(completionPatience, kind) },
+		Ask: func(kind completion.Kind, prefix string) []completion.Candidate {
+			return completion.InTime(process.Age(os.Getpid()), func(ctx context.Context) []completion.Candidate { return ask(ctx, kind, prefix) })
+		},
 	}
 	for _, r := range table() {
 		c := completion.Command{Name: r.name, Summary: r.summary, GridEngine: r.gridengine}
@@ -102,39 +99,26 @@ var questions = map[completion.Kind][]string{
 	completion.HostGroups: {"qconf", "-shgrpl"}, completion.Resources: {"qconf", "-sc"}, completion.Projects: {"qconf", "-sprjl"},
 	completion.Checkpoints: {"qconf", "-sckptl"}, completion.Calendars: {"qconf", "-scall"},
 	completion.AccessLists: {"qconf", "-sul"}, completion.QuotaSets: {"qconf", "-srqsl"}, completion.Reservations: {"qrstat"},
-	completion.Users: {"qconf", "-suserl"},
 }
 
-// askInTime asks the daemon of this host for values. It returns none if the daemon has not answered
-// after the time: what still waits then ends with the process.
-func askInTime(most time.Duration, kind completion.Kind) []completion.Candidate {
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
-	answer := make(chan []completion.Candidate, 1)
-	go func() {
-		switch kind {
-		case completion.HostJobs:
-			answer <- hostJobs(ctx)
-		case completion.Jobs:
-			answer <- jobs(ctx)
-		case completion.FinishedJobs:
-			answer <- finishedJobs(ctx)
-		case completion.Users:
-			answer <- users(ctx)
-		default:
-			answer <- ask(ctx, kind)
-		}
-	}()
-	select {
-	case all := <-answer:
-		return all
-	case <-ctx.Done():
-		return nil
+// ask asks the daemon of this host for values that begin with a prefix.
+func ask(ctx context.Context, kind completion.Kind, prefix string) []completion.Candidate {
+	switch kind {
+	case completion.HostJobs:
+		return hostJobs(ctx)
+	case completion.Jobs:
+		return named(ctx, daemonapi.NamesRequest{Of: daemonapi.NamableJobs, Prefix: daemonapi.Text(prefix)})
+	case completion.FinishedJobs:
+		return finishedJobs(ctx)
+	case completion.Users:
+		return named(ctx, daemonapi.NamesRequest{Of: daemonapi.NamableUsers, Prefix: daemonapi.Text(prefix)})
+	default:
+		return printed(ctx, kind)
 	}
 }
 
-// ask runs a command of Grid Engine and returns the first word of each line that it prints.
-func ask(ctx context.Context, kind completion.Kind) (all []completion.Candidate) {
+// printed runs a command of Grid Engine and returns the first word of each line that it prints.
+func printed(ctx context.Context, kind completion.Kind) (all []completion.Candidate) {
 	q := questions[kind]
 	var out bytes.Buffer
 	c := qclient.Command{Name: q[0], Args: q[1:], Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard}
@@ -154,83 +138,20 @@ func ask(ctx context.Context, kind completion.Kind) (all []completion.Candidate)
 	return all
 }
 
-// listed is a line of qstat, which answers in half the time that its JSON takes.
-type listed struct{ job, name, owner, state string }
-
-// listedOwner is the maximum length of a name in the column of owners.
-const listedOwner = 12
-
-// list runs qstat and returns the lines of its table.
-func list(ctx context.Context, options ...string) (all []listed) {
-	var out bytes.Buffer
-	c := qclient.Command{Name: "qstat", Args: options, Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard}
-	if c.Run(ctx) != 0 {
-		return nil
-	}
-	head, _, _ := strings.Cut(out.String(), "\n")
-	name, owner, state := strings.Index(head, "name "), strings.Index(head, "user "), strings.Index(head, "state ")
-	if name < 0 || owner < name || state < owner {
-		return nil
-	}
-	for text := range strings.Lines(out.String()) {
-		line := []rune(text) // names may have blanks
-		job, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-		if _, err := strconv.Atoi(job); err != nil || len(line) <= state {
-			continue
-		}
-		of := func(from, to int) string { return strings.TrimSpace(string(line[from:to])) }
-		phase, _, _ := strings.Cut(of(state, len(line)), " ")
-		all = append(all, listed{job, of(name, owner), of(owner, state), phase})
-	}
-	return all
-}
-
-// jobs returns the jobs that qstat lists to the caller.
-func jobs(ctx context.Context) (all []completion.Candidate) {
-	for _, j := range list(ctx) {
-		all = append(all, completion.Candidate{Word: j.job, Text: j.name + " of " + j.owner + ", " + j.state})
-	}
-	return all
-}
-
-// users returns the users in the configuration and the owners of jobs, sorted.
-func users(ctx context.Context) (all []completion.Candidate) {
-	names := map[string]bool{}
-	for _, c := range ask(ctx, completion.Users) {
-		names[c.Word] = true
-	}
-	cut := false
-	for _, j := range list(ctx, "-u", "*") {
-		if utf8.RuneCountInString(j.owner) < listedOwner {
-			names[j.owner] = true
-		} else {
-			cut = true
-		}
-	}
-	if cut {
-		for _, owner := range longNames(ctx) {
-			names[owner] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		all = append(all, completion.Candidate{Word: name})
-	}
-	return all
-}
-
-// longNames returns the owners of all jobs, whose names qstat does not cut off as JSON.
-func longNames(ctx context.Context) (all []string) {
-	session, err := qclient.Dial(ctx, "execd", io.Discard)
+// named returns names that the daemon of execd standalone selects: qstat of many jobs would take too long.
+func named(ctx context.Context, q daemonapi.NamesRequest) (all []completion.Candidate) {
+	c := qclient.Command{Name: "execd", Stderr: io.Discard}
+	d, err := c.Dial(ctx)
 	if err != nil {
 		return nil
 	}
-	defer session.Close()
-	d, err := session.View(ctx, "qstat", "-u", "*")
+	defer d.Agent().Close()
+	a, err := d.Names(ctx, q)
 	if err != nil {
 		return nil
 	}
-	for i := range d.Jobs {
-		all = append(all, d.Jobs[i].Owner)
+	for _, n := range a.Names {
+		all = append(all, completion.Candidate{Word: string(n.Name), Text: string(n.Text)})
 	}
 	return all
 }

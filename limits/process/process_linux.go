@@ -148,6 +148,17 @@ func parse(line []byte) Stat {
 	return s
 }
 
+// Age returns how long a process has existed, with a resolution of 10 ms. It is 0 if there is no such
+// process.
+func Age(pid int) time.Duration {
+	s := Read(pid)
+	var now unix.Timespec // since boot, as the start of a process (proc(5))
+	if s.State == 0 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return 0
+	}
+	return max(time.Duration(now.Nano())-time.Duration(s.Start)*tick, 0)
+}
+
 // CPU returns the CPU time that a process has used itself, in all its threads including finished
 // ones, with a resolution of nanoseconds. It is 0 if there is no such process. It opens no file,
 // and is therefore much cheaper than reading /proc.

@@ -55,6 +55,9 @@ func TestReal(t *testing.T) {
 	if s.Parent != os.Getpid() || s.Group != unix.Getpgrp() || s.Start == 0 || s.RSS == 0 || s.State == 0 {
 		t.Errorf("got %+v", s)
 	}
+	if child, me, none := Age(pid), Age(os.Getpid()), Age(-1); child <= 0 || me < child || none != 0 {
+		t.Errorf("ages: this process %s, its child %s, no process %s", me, child, none)
+	}
 	if s.Waited == 0 {
 		t.Error("no CPU time of the child that it has waited for")
 	}

@@ -2,6 +2,8 @@ package standalone
 
 import (
 	"crypto/rand"
+	"os/user"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -9,17 +11,18 @@ import (
 	"github.com/execd-project/execd/standalone/api"
 )
 
-// BenchmarkPages measures the pages with 10,000 pending jobs (docs/performance.md): the time until a browser shows
-// the overview and the list of jobs, and the time that it works for an update of the list, without the pauses
-// between updates.
-func BenchmarkPages(b *testing.B) {
-	chromium := newBrowser(b)
+// benchedJobs is the number of pending jobs of these benchmarks.
+const benchedJobs = 10_000
+
+// fullMachine returns a machine with pending jobs of this user.
+func fullMachine(b *testing.B) (*machine, *user.User) {
+	b.Helper()
 	m := newMachine(b, 4)
 	u := self(b)
 	m.write("conf/conf/global", groupIDs()+"min_uid 0\nmin_gid 0\n") // the test submits by itself
 	m.start()
 	m.as(u, "qstat")
-	const jobs, clients = 10_000, 16
+	const clients = 16
 	var wait sync.WaitGroup
 	for range clients {
 		client, err := api.Dial(m.socket(), time.Minute, func(error) {})
@@ -28,7 +31,7 @@ func BenchmarkPages(b *testing.B) {
 		}
 		defer client.Agent().Close()
 		wait.Go(func() {
-			for range jobs / clients {
+			for range benchedJobs / clients {
 				a, err := client.Command(b.Context(), &api.CommandRequest{
 					Key: rand.Text(), Name: "qsub", Args: api.Texts([]string{"-h", "-b", "y", "-N", "job", "sleep", "1"}), Directory: "/",
 				})
@@ -41,8 +44,33 @@ func BenchmarkPages(b *testing.B) {
 	}
 	wait.Wait()
 	if b.Failed() {
-		return
+		b.FailNow()
 	}
+	return m, u
+}
+
+// BenchmarkCompletion measures how long a shell waits for completions with 10,000 pending jobs
+// (docs/performance.md).
+func BenchmarkCompletion(b *testing.B) {
+	m, u := fullMachine(b)
+	for line, most := range map[string]int{"qdel ": benchedJobs, "qdel 99": 111, "qstat -u ": 1, "qsub -q ": 1} {
+		b.Run(strings.ReplaceAll(line, " ", "_"), func(b *testing.B) {
+			for b.Loop() {
+				r := m.as(u, "../execd", append([]string{"__complete"}, strings.Split(line, " ")...)...)
+				if n := strings.Count(r.stdout, "\n") - 1; r.status != 0 || n < 1 || n > most {
+					b.Errorf("%q: %d candidates, %s", line, n, r.stderr)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPages measures the pages with 10,000 pending jobs (docs/performance.md): the time until a browser shows
+// the overview and the list of jobs, and the time that it works for an update of the list, without the pauses
+// between updates.
+func BenchmarkPages(b *testing.B) {
+	chromium := newBrowser(b)
+	m, u := fullMachine(b)
 	page := m.web(u).enter(chromium)
 	times := map[string][]float64{}
 	measure := func(name string, do func()) {

@@ -66,8 +66,9 @@ type Table struct {
 	Commands []Command
 	// Values are the words that an option may have as its value, by the placeholder of the value.
 	Values map[string][]string
-	// Ask asks the daemon for values; it returns none if the daemon does not answer in time.
-	Ask func(Kind) []Candidate
+	// Ask asks the daemon for values that begin with a prefix; it may return others, too. It returns none
+	// if the daemon does not answer in time.
+	Ask func(kind Kind, prefix string) []Candidate
 }
 
 // Complete returns the candidates for the last word of a command line, whose first word is the
@@ -122,13 +123,14 @@ func (t *Table) Complete(words []string) (candidates []Candidate, files bool) {
 // asked returns the candidates that the daemon knows.
 func (t *Table) asked(kind Kind, head, typed string) []Candidate {
 	var all []Candidate
-	if queue, _, ok := strings.Cut(typed[len(head):], "@"); kind == Queues && ok {
-		for _, host := range t.Ask(Hosts) { // a queue instance
+	prefix := typed[len(head):]
+	if queue, host, ok := strings.Cut(prefix, "@"); kind == Queues && ok {
+		for _, host := range t.Ask(Hosts, host) { // a queue instance
 			host.Word = queue + "@" + host.Word
 			all = append(all, host)
 		}
 	} else {
-		all = t.Ask(kind)
+		all = t.Ask(kind, prefix)
 	}
 	all = slices.DeleteFunc(all, func(c Candidate) bool { return !harmless.MatchString(c.Word) })
 	return matching(all, head, typed)

@@ -42,7 +42,7 @@ var table = &Table{
 		}},
 	},
 	Values: map[string][]string{"STATE": {"running", "reported"}},
-	Ask: func(k Kind) []Candidate {
+	Ask: func(k Kind, _ string) []Candidate {
 		return map[Kind][]Candidate{
 			Queues: {{Word: "all.q"}, {Word: "long.q"}}, PEs: {{Word: "smp"}}, Resources: {{Word: "h_vmem"}},
 			Users: {{Word: "alice"}, {Word: "$(reboot)"}, {Word: "a;b"}, {Word: "a b"}, {Word: "jürgen"}}, Hosts: {{Word: "n1"}}, FinishedJobs: {{Word: "6"}},
@@ -121,7 +121,7 @@ func TestComplete(t *testing.T) {
 func TestAnswerEscapesHostileNames(t *testing.T) {
 	hostile := &Table{
 		Commands: []Command{{Name: "qdel", GridEngine: true}},
-		Ask: func(Kind) []Candidate {
+		Ask: func(Kind, string) []Candidate {
 			return []Candidate{{"1", "a\x1b[31m\tb"}, {"2", "first\nsecond"}, {"3\n4", ""}, {"5\x1b", ""}, {"6", ""}}
 		},
 	}

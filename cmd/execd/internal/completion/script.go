@@ -15,8 +15,8 @@ const Usage = `Usage: execd completion bash|zsh|fish
 
 Prints a script that completes command lines of execd and of Grid Engine's commands in a
 shell: commands, options, and the names and job numbers that the daemon knows. If the
-daemon does not answer within 200 ms, only what needs no daemon is completed. The packages
-install the scripts; to use one in the running shell:
+daemon does not answer in time (150 ms), only what needs no daemon is completed. The
+packages install the scripts; to use one in the running shell:
 
   bash: source <(execd completion bash)
   zsh:  source <(execd completion zsh)
