@@ -36,7 +36,7 @@ var (
 
 // One series for each job that holds slots, and for each task of a parallel job.
 var (
-	jobLabels = []string{"job", "task", "pe_task", "owner"}
+	jobLabels = []string{"job_id", "task", "pe_task", "owner"}
 
 	jobStart  = desc("execd_job_start_time_seconds", "When the job began to run.", jobLabels...)
 	jobSlots  = desc("execd_job_slots", "Slots of the job on this host.", jobLabels...)

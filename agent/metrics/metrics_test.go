@@ -83,31 +83,31 @@ func TestJobs(t *testing.T) {
 	want := `
 # HELP execd_job_cpu_seconds_total CPU time of all processes of the job.
 # TYPE execd_job_cpu_seconds_total counter
-execd_job_cpu_seconds_total{job="1",owner="alice",pe_task="",task=""} 12.5
-execd_job_cpu_seconds_total{job="1",owner="alice",pe_task="1.h",task=""} 0
-execd_job_cpu_seconds_total{job="2",owner="b` + "\uFFFD" + `\"\n",pe_task="",task="3"} 0
+execd_job_cpu_seconds_total{job_id="1",owner="alice",pe_task="",task=""} 12.5
+execd_job_cpu_seconds_total{job_id="1",owner="alice",pe_task="1.h",task=""} 0
+execd_job_cpu_seconds_total{job_id="2",owner="b` + "\uFFFD" + `\"\n",pe_task="",task="3"} 0
 # HELP execd_job_gpu_busy_seconds_total Time in which the GPUs of the job computed, as far as it is measured.
 # TYPE execd_job_gpu_busy_seconds_total counter
-execd_job_gpu_busy_seconds_total{job="1",owner="alice",pe_task="",task=""} 2.5
+execd_job_gpu_busy_seconds_total{job_id="1",owner="alice",pe_task="",task=""} 2.5
 # HELP execd_job_gpu_measured_seconds_total Time for which the use of the job's GPUs is measured.
 # TYPE execd_job_gpu_measured_seconds_total counter
-execd_job_gpu_measured_seconds_total{job="1",owner="alice",pe_task="",task=""} 30
+execd_job_gpu_measured_seconds_total{job_id="1",owner="alice",pe_task="",task=""} 30
 # HELP execd_job_gpus GPUs of the job.
 # TYPE execd_job_gpus gauge
-execd_job_gpus{job="1",owner="alice",pe_task="",task=""} 2
-execd_job_gpus{job="2",owner="b` + "\uFFFD" + `\"\n",pe_task="",task="3"} 1
+execd_job_gpus{job_id="1",owner="alice",pe_task="",task=""} 2
+execd_job_gpus{job_id="2",owner="b` + "\uFFFD" + `\"\n",pe_task="",task="3"} 1
 # HELP execd_job_gpus_idle GPUs that the job has not used for ten minutes or longer.
 # TYPE execd_job_gpus_idle gauge
-execd_job_gpus_idle{job="1",owner="alice",pe_task="",task=""} 1
+execd_job_gpus_idle{job_id="1",owner="alice",pe_task="",task=""} 1
 # HELP execd_job_memory_max_bytes The most RAM and swap that the job has had.
 # TYPE execd_job_memory_max_bytes gauge
-execd_job_memory_max_bytes{job="1",owner="alice",pe_task="",task=""} 2.097152e+06
-execd_job_memory_max_bytes{job="1",owner="alice",pe_task="1.h",task=""} 0
-execd_job_memory_max_bytes{job="2",owner="b` + "\uFFFD" + `\"\n",pe_task="",task="3"} 0
+execd_job_memory_max_bytes{job_id="1",owner="alice",pe_task="",task=""} 2.097152e+06
+execd_job_memory_max_bytes{job_id="1",owner="alice",pe_task="1.h",task=""} 0
+execd_job_memory_max_bytes{job_id="2",owner="b` + "\uFFFD" + `\"\n",pe_task="",task="3"} 0
 # HELP execd_job_start_time_seconds When the job began to run.
 # TYPE execd_job_start_time_seconds gauge
-execd_job_start_time_seconds{job="1",owner="alice",pe_task="",task=""} 1.7900000005e+09
-execd_job_start_time_seconds{job="1",owner="alice",pe_task="1.h",task=""} 1.7900000005e+09
+execd_job_start_time_seconds{job_id="1",owner="alice",pe_task="",task=""} 1.7900000005e+09
+execd_job_start_time_seconds{job_id="1",owner="alice",pe_task="1.h",task=""} 1.7900000005e+09
 `
 	if err := testutil.GatherAndCompare(m.registry, strings.NewReader(want),
 		"execd_job_cpu_seconds_total", "execd_job_memory_max_bytes", "execd_job_start_time_seconds", "execd_job_gpus", "execd_job_gpu_busy_seconds_total",

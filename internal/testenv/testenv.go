@@ -75,6 +75,7 @@ const (
 	Loop       Need = "loop"       // loop devices, and mkfs.ext4 to make file systems for them
 	Chromium   Need = "chromium"   // chromium, and npm for axe-core; no part of CI
 	Lintian    Need = "lintian"    // lintian, which checks a .deb; no part of CI
+	Promtool   Need = "promtool"   // promtool of Debian's prometheus, which checks alert rules; no part of CI
 	Munge      Need = "munge"      // Debian's munge
 	DRMAA      Need = "drmaa"      // a C compiler, and Debian's python3-drmaa
 	Mypy       Need = "mypy"       // Debian's mypy, which checks the types of the Python module; no part of CI
@@ -115,6 +116,7 @@ var checks = map[Need]func() error{
 	Chromium:   checkChromium,
 	Lintian:    checkProgram("lintian", "lintian"),
 	Mypy:       checkProgram("mypy", "mypy"),
+	Promtool:   checkProgram("promtool", "prometheus"),
 	Munge:      checkProgram(munged, "munge"),
 }
 
