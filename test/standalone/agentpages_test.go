@@ -3,6 +3,7 @@ package standalone
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -53,13 +54,16 @@ func TestSoakAgentPages(t *testing.T) {
 		if name == "short" {
 			script = "#!/bin/sh\nexit 3\n"
 		}
-		_, err := client.Start(ctx, api.Start{
-			Job: number, Owner: u.Username, Script: script, Command: []string{"-N", name, "-S", "/bin/sh", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh"},
-			Grants: []api.Grant{{Queue: "all.q", Host: hostName, Slots: 1}},
+		m.until("the agent has taken the job", func() bool { // it takes none before it knows the load of the host
+			_, err := client.Start(ctx, api.Start{
+				Job: number, Owner: u.Username, Script: script, Command: []string{"-N", name, "-S", "/bin/sh", "-wd", "/", "-o", "/dev/null", "-j", "y", "job.sh"},
+				Grants: []api.Grant{{Queue: "all.q", Host: hostName, Slots: 1}},
+			})
+			if e, ok := errors.AsType[*api.Error](err); err != nil && (!ok || e.Code != api.Unavailable) {
+				t.Fatal(err)
+			}
+			return err == nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	is(7, api.Running)
 	is(8, api.Ended)

@@ -26,3 +26,15 @@ func TestHistoryOfLargeArray(t *testing.T) {
 		t.Errorf("the page has %d runs and says that %d are not shown", len(p.Steps), p.More)
 	}
 }
+
+// TestFinishedArray checks that the page of an array job that has left the queue names the tasks of its events.
+func TestFinishedArray(t *testing.T) {
+	for task, array := range map[int]bool{0: false, 3: true} {
+		h := &history{}
+		h.add(&accounting.Record{Task: task})
+		p := &jobPage{}
+		if p.steps(nil, h); p.Array() != array {
+			t.Errorf("task %d: array job %t", task, p.Array())
+		}
+	}
+}

@@ -422,7 +422,9 @@ func gpuUse(d *qstat.JobDetail) string {
 }
 
 // Array reports whether the job has tasks.
-func (p *jobPage) Array() bool { return p.Detail != nil && len(p.Detail.TaskIDs) > 0 }
+func (p *jobPage) Array() bool {
+	return p.Detail != nil && len(p.Detail.TaskIDs) > 0 || slices.ContainsFunc(p.Steps, func(s step) bool { return s.Task > 0 })
+}
 
 // possible returns the actions that the states of a job allow.
 func possible(tasks *qstat.Job) []action {
