@@ -170,6 +170,9 @@ func ParseAlteration(in Input) (*Alteration, error) {
 			return nil, &Error{Where: CommandLine, Value: strings.Join(words, " "), Problem: err.Error()}
 		}
 	}
+	if err := b.alterUnits(a); err != nil {
+		return nil, &Error{Where: CommandLine, Problem: err.Error()}
+	}
 	switch {
 	case len(a.Jobs) == 0 && len(a.Users) == 0:
 		return nil, &Error{Where: CommandLine, Problem: "no job is named"}

@@ -57,8 +57,6 @@ const (
 	Qrsub // qrsub(1): advance reservations
 
 	everywhere = Qsub | Qsh | Qlogin | Qrsh | Qalter
-	// submitting are the commands that submit a job.
-	submitting = everywhere &^ Qalter
 )
 
 // String returns the names of the commands.
@@ -140,16 +138,16 @@ var table = [...]Option{
 	{Name: "-ar", Args: "ar_id", Values: 1, Commands: everywhere, Treatment: Noted, Help: "run in an advance reservation", apply: setReservation},
 	{Name: "-A", Args: "account", Values: 1, Commands: everywhere | Qrsub, Treatment: Noted, Help: "account to be charged (SGE_ACCOUNT)", apply: setAccount},
 	{Name: "-b", Args: "y[es]|n[o]", Values: 1, Commands: Qsub | Qrsh, Help: "the command is a program on the host, not a script to copy", apply: setBinary},
-	{Name: "-bamount", Args: "n", Values: 1, Commands: submitting, Help: "bind to n cores for each slot, like -binding linear:n; 0 for none", apply: setBindingAmount},
-	{Name: "-bfilter", Args: "topology", Values: 1, Commands: submitting, Help: "refused unless NONE: cores that binding may not use", apply: refuseUnlessNone},
+	{Name: "-bamount", Args: "n", Values: 1, Commands: everywhere, Help: "bind to n cores for each slot, like -binding linear:n; 0 for none", apply: setBindingAmount},
+	{Name: "-bfilter", Args: "topology", Values: 1, Commands: everywhere, Help: "refused unless NONE: cores that binding may not use", apply: refuseUnlessNone},
 	{Name: "-binding", Args: "[set|env|pe] strategy", Values: 1, Leading: []string{string(BindSet), string(BindEnv), string(BindPE)}, Commands: everywhere, Help: "bind to cores: linear[:n], striding:n:step, explicit:socket,core...", apply: setBinding},
-	{Name: "-binstance", Args: "set|env|pe", Values: 1, Commands: submitting, Help: "use of the cores of -bamount: the first word of -binding", apply: setBindingInstance},
-	{Name: "-bsort", Args: "order", Values: 1, Commands: submitting, Help: "refused unless NONE: order in which -bamount takes cores", apply: refuseUnlessNone},
-	{Name: "-bstart", Args: "unit", Values: 1, Commands: submitting, Help: "refused unless NONE: first core of -bamount", apply: refuseUnlessNone},
-	{Name: "-bstop", Args: "unit", Values: 1, Commands: submitting, Help: "refused unless NONE: last core of -bamount", apply: refuseUnlessNone},
-	{Name: "-bstrategy", Args: "pack", Values: 1, Commands: submitting, Help: "how -bamount takes cores: next to each other", apply: setBindingStrategy},
-	{Name: "-btype", Args: "slot|host", Values: 1, Commands: submitting, Help: "-bamount is for each slot, or for the host", apply: setBindingType},
-	{Name: "-bunit", Args: "C", Values: 1, Commands: submitting, Help: "unit of -bamount: cores", apply: setBindingUnit},
+	{Name: "-binstance", Args: "set|env|pe", Values: 1, Commands: everywhere, Help: "use of the cores of -bamount: the first word of -binding", apply: setBindingInstance},
+	{Name: "-bsort", Args: "order", Values: 1, Commands: everywhere, Help: "refused unless NONE: order in which -bamount takes cores", apply: refuseUnlessNone},
+	{Name: "-bstart", Args: "unit", Values: 1, Commands: everywhere, Help: "refused unless NONE: first core of -bamount", apply: refuseUnlessNone},
+	{Name: "-bstop", Args: "unit", Values: 1, Commands: everywhere, Help: "refused unless NONE: last core of -bamount", apply: refuseUnlessNone},
+	{Name: "-bstrategy", Args: "packed", Values: 1, Commands: everywhere, Help: "how -bamount takes cores: next to each other", apply: setBindingStrategy},
+	{Name: "-btype", Args: "slot|host", Values: 1, Commands: everywhere, Help: "-bamount is for each slot, or for the host", apply: setBindingType},
+	{Name: "-bunit", Args: "C", Values: 1, Commands: everywhere, Help: "unit of -bamount: cores", apply: setBindingUnit},
 	{Name: "-c", Args: "n|s|m|x|r|interval", Values: 1, Commands: Qsub | Qalter, Help: "when to checkpoint", apply: setCheckpointWhen},
 	{Name: "-ckpt", Args: "name", Values: 1, Commands: Qsub | Qalter | Qrsub, Help: "checkpoint object to be used", apply: setCheckpoint},
 	{Name: "-clear", Commands: everywhere &^ Qalter, Repeat: Accumulates, Help: "forget all options before this one"},
@@ -194,7 +192,7 @@ var table = [...]Option{
 	{Name: "-R", Args: "y[es]|n[o]", Values: 1, Commands: everywhere, Treatment: Noted, Help: "reserve resources while waiting", apply: setReserve, harmless: isNo},
 	{Name: "-r", Args: "y[es]|n[o]", Values: 1, Commands: Qsub | Qalter, Help: "the job may be run again after a crash", apply: setRerun},
 	{Name: "-sc", Args: "name[=value],...", Values: 1, Commands: everywhere, Treatment: Noted, Repeat: Accumulates, Help: "set the job's context", apply: setContext},
-	{Name: "-scope", Args: "global|master|slave", Values: 1, Commands: submitting, Help: "tasks that requests are for; only global is supported", apply: setScope},
+	{Name: "-scope", Args: "global|master|slave", Values: 1, Commands: everywhere, Help: "tasks that requests are for; only global is supported", apply: setScope},
 	{Name: "-shell", Args: "y[es]|n[o]", Values: 1, Commands: Qsub, Help: "with -b y: run the command through a shell", apply: setNoShell},
 	{Name: "-soft", Commands: everywhere, Treatment: Noted, Help: "the requests -l and -q that follow are nice to have"},
 	{Name: "-sync", Args: "y[es]|n[o]|x", Values: 1, Commands: Qsub, Treatment: Noted, Help: "wait for the end of the job; x is y", apply: setSync, harmless: isNo},

@@ -1,19 +1,27 @@
 package submit
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // bindingUnits holds the values of -bamount, -bunit, -btype and -binstance, the options that
 // replace -binding in Gridware Cluster Scheduler 9.1. They are accepted if -binding has an
-// equivalent, and refused otherwise.
+// equivalent, and refused otherwise. NONE requests nothing.
 type bindingUnits struct {
 	amount   int             // of cores; 0 without a request for binding
 	perHost  bool            // the amount is per host, not per slot
 	instance BindingInstance // empty for BindSet
 }
+
+// none is the value of these options that requests nothing.
+const none = "NONE"
+
+// unitOptions are the options that alterUnits replaces, and -scope, which changes nothing.
+var unitOptions = []string{"-bamount", "-bfilter", "-binstance", "-bsort", "-bstart", "-bstop", "-bstrategy", "-btype", "-bunit", "-scope"}
 
 // instead is the end of errors of these options.
 const instead = "; use -binding linear:n, striding:n:step or explicit:socket,core"
@@ -24,7 +32,8 @@ func setBindingAmount(b *builder, s setting) (err error) {
 }
 
 func setBindingUnit(_ *builder, s setting) error {
-	if strings.EqualFold(s.value(), "C") {
+	switch strings.ToUpper(s.value()) {
+	case "C", "CC", none: // a core; CC is one that is not an efficiency core
 		return nil
 	}
 	return errors.New("the unit " + strconv.Quote(s.value()) + " is not supported, expected C, a core" + instead)
@@ -32,7 +41,7 @@ func setBindingUnit(_ *builder, s setting) error {
 
 func setBindingType(b *builder, s setting) error {
 	switch s.value() {
-	case "slot", "host":
+	case "slot", "host", none:
 		b.units.perHost = s.value() == "host"
 		return nil
 	}
@@ -44,20 +53,24 @@ func setBindingInstance(b *builder, s setting) error {
 	case BindSet, BindEnv, BindPE:
 		b.units.instance = i
 		return nil
+	case none:
+		b.units.instance = ""
+		return nil
 	}
 	return errors.New("unknown instance " + strconv.Quote(s.value()) + ", expected set, env or pe")
 }
 
 func setBindingStrategy(_ *builder, s setting) error {
-	if s.value() == "pack" {
-		return nil // the default of linear
+	switch s.value() {
+	case "packed", "pack", none: // what linear does
+		return nil
 	}
-	return errors.New("the strategy " + strconv.Quote(s.value()) + " is not supported, expected pack" + instead)
+	return errors.New("the strategy " + strconv.Quote(s.value()) + " is not supported, expected packed" + instead)
 }
 
 // refuseUnlessNone refuses an option without an equivalent, unless its value is none.
 func refuseUnlessNone(_ *builder, s setting) error {
-	if v := s.value(); v == "" || strings.EqualFold(v, "NONE") {
+	if v := s.value(); v == "" || strings.EqualFold(v, none) {
 		return nil
 	}
 	return errors.New("the option is not supported" + instead)
@@ -80,10 +93,7 @@ func (b *builder) bindUnits() error {
 	if u.amount == 0 {
 		return nil
 	}
-	binding := &Binding{Instance: BindSet, Strategy: Linear, Amount: u.amount}
-	if u.instance != "" {
-		binding.Instance = u.instance
-	}
+	binding := &Binding{Instance: cmp.Or(u.instance, BindSet), Strategy: Linear, Amount: u.amount}
 	if b.req.PE != nil && !u.perHost {
 		if u.amount > 1 {
 			return errors.New("-bamount " + strconv.Itoa(u.amount) + ": a parallel job cannot have several cores for each slot; use -btype host, or -binding linear:n")
@@ -91,5 +101,32 @@ func (b *builder) bindUnits() error {
 		binding.Amount = 0 // as many cores as slots
 	}
 	b.req.Binding = binding
+	return nil
+}
+
+// alterUnits converts these options into a change of -binding. An amount of 0 removes the binding.
+func (b *builder) alterUnits(a *Alteration) error {
+	const binding = "-binding"
+	u, changes := b.units, a.Has("-bamount")
+	a.Options = slices.DeleteFunc(a.Options, func(o string) bool {
+		return slices.Contains(unitOptions, o)
+	})
+	if !changes {
+		return nil
+	}
+	if u.amount > 1 && !u.perHost {
+		// qalter does not know how many slots the jobs have.
+		return errors.New("-bamount " + strconv.Itoa(u.amount) + ": qalter sets one core for each slot, or with -btype host several for the host; or use -binding linear:n")
+	}
+	if !a.Has(binding) {
+		a.Options = append(a.Options, binding)
+	}
+	b.req.Binding = nil
+	if u.amount > 0 {
+		b.req.Binding = &Binding{Instance: cmp.Or(u.instance, BindSet), Strategy: Linear}
+		if u.perHost {
+			b.req.Binding.Amount = u.amount
+		}
+	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package submit
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // TestBindingUnits checks that options of Gridware Cluster Scheduler 9.1 have the meaning of -binding
 // if it has an equivalent.
@@ -11,6 +14,9 @@ func TestBindingUnits(t *testing.T) {
 		"-bamount 1 -pe smp 4":                              "linear:slots",
 		"-bamount 4 -btype host -pe smp 4":                  "linear:4",
 		"-bamount 2 -binstance env -bstrategy pack":         "env linear:2",
+		"-bamount 2 -bunit CC -bstrategy packed":            "linear:2",
+		"-bamount 2 -bunit NONE -bstrategy NONE":            "linear:2",
+		"-bamount 2 -btype NONE -binstance NONE":            "linear:2",
 		"-bamount 2 -bsort NONE -bstart none -scope global": "linear:2",
 		"-binding linear:3 -bamount 2":                      "linear:2",
 		"-binding linear:3 -bamount 0":                      "linear:3",
@@ -20,10 +26,11 @@ func TestBindingUnits(t *testing.T) {
 		"-bunit T":                                          `refused: command line: "-bunit T": the unit "T" is not supported, expected C, a core; use -binding linear:n, striding:n:step or explicit:socket,core`,
 		"-btype job":                                        `refused: command line: "-btype job": "job" is neither slot nor host`,
 		"-binstance any":                                    `refused: command line: "-binstance any": unknown instance "any", expected set, env or pe`,
-		"-bstrategy spread":                                 `refused: command line: "-bstrategy spread": the strategy "spread" is not supported, expected pack; use -binding linear:n, striding:n:step or explicit:socket,core`,
+		"-bstrategy spread":                                 `refused: command line: "-bstrategy spread": the strategy "spread" is not supported, expected packed; use -binding linear:n, striding:n:step or explicit:socket,core`,
 		"-bfilter ScC":                                      `refused: command line: "-bfilter ScC": the option is not supported; use -binding linear:n, striding:n:step or explicit:socket,core`,
 		"-scope master -q all.q":                            `refused: command line: "-scope master": requests for master tasks alone are not supported: -masterq names queues for the master task, and other requests are for all tasks`,
 		"-scope all":                                        `refused: command line: "-scope all": "all" is no scope, expected global, master or slave`,
+		"-sync rx":                                          `refused: command line: "-sync rx": "rx" is not y[es], n[o] or x`,
 		"-sync r":                                           `refused: command line: "-sync r": "r" is not supported, expected y, n or x; qstat -s r shows the jobs that run`,
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -42,5 +49,39 @@ func TestBindingUnits(t *testing.T) {
 	}
 	if r, err := Parse(Input{Args: []string{"-sync", "x", "-b", "y", "true"}, Master: true}); err != nil || !r.Sync {
 		t.Errorf("-sync x: %+v, %v", r, err)
+	}
+}
+
+// TestBindingUnitsOfQalter checks that qalter takes these options for a change of -binding.
+func TestBindingUnitsOfQalter(t *testing.T) {
+	const unchanged = "refused: command line: no option says what is to be changed"
+	for line, want := range map[string]string{
+		"-bamount 1":                               "[-binding] linear:slots",
+		"-bamount 4 -btype host -bunit C":          "[-binding] linear:4",
+		"-bamount 4 -btype host -binding linear:2": "[-binding] linear:4",
+		"-bamount 1 -binstance env -N name":        "[-N -binding] env linear:slots",
+		"-bamount 0":                               "[-binding] none",
+		"-bamount 2":                               "refused: command line: -bamount 2: qalter sets one core for each slot, or with -btype host several for the host; or use -binding linear:n",
+		"-bstrategy packed -bfilter NONE":          unchanged,
+		"-scope global":                            unchanged,
+		"-scope global -p 0":                       "[-p] none",
+		"-scope slave -l h_rt=1":                   `refused: command line: "-scope slave": requests for slave tasks alone are not supported: -masterq names queues for the master task, and other requests are for all tasks`,
+		"-bunit T":                                 `refused: command line: "-bunit T": the unit "T" is not supported, expected C, a core; use -binding linear:n, striding:n:step or explicit:socket,core`,
+	} {
+		t.Run(line, func(t *testing.T) {
+			got := "none"
+			a, err := ParseAlteration(Input{Args: append(splitList(line, " "), "17")})
+			if err == nil && a.Request.Binding != nil {
+				got = a.Request.Binding.String()
+			}
+			if err != nil {
+				got = "refused: " + err.Error()
+			} else {
+				got = fmt.Sprint(a.Options) + " " + got
+			}
+			if got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
 	}
 }

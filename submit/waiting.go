@@ -105,8 +105,10 @@ func setSync(b *builder, s setting) (err error) {
 	case "r", "l":
 		return errors.New(strconv.Quote(s.value()) + " is not supported, expected y, n or x; qstat -s r shows the jobs that run")
 	}
-	b.req.Sync, err = yesNo(s.value())
-	return err
+	if b.req.Sync, err = yesNo(s.value()); err != nil {
+		return errors.New(strconv.Quote(s.value()) + " is not y[es], n[o] or x")
+	}
+	return nil
 }
 
 func setJobShare(b *builder, s setting) (err error) {

@@ -59,20 +59,7 @@ func (l load) run(t *testing.T) {
 	var polls, killed, cut atomic.Int64
 	sockets := s.sockets()
 	for range l.pollers {
-		all.Go(func() {
-			again := time.NewTicker(time.Second / time.Duration(l.perSec))
-			defer again.Stop()
-			for ctx.Err() == nil {
-				r := s.run("qstat", "-u", "*")
-				if polls.Add(1); r.status != 0 || r.stderr != "" {
-					t.Errorf("qstat: %+v", r)
-				}
-				select {
-				case <-again.C:
-				case <-ctx.Done():
-				}
-			}
-		})
+		all.Go(func() { s.poll(ctx, l.perSec, &polls) })
 	}
 	list := request(t, "qstat", "-xml", "-u", "*")
 	var blocked sync.WaitGroup // until the daemon reads no more from each silent client
@@ -137,6 +124,22 @@ func records(text string) map[string]int {
 		n[found[1]]++
 	}
 	return n
+}
+
+// poll requests the list of jobs that many times a second, at most, and counts the requests.
+func (s *site) poll(ctx context.Context, perSec int, polls *atomic.Int64) {
+	again := time.NewTicker(time.Second / time.Duration(perSec))
+	defer again.Stop()
+	for ctx.Err() == nil {
+		r := s.run("qstat", "-u", "*")
+		if polls.Add(1); r.status != 0 || r.stderr != "" {
+			s.Errorf("qstat: %+v", r)
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // request returns a request of a command, as the command sends it.

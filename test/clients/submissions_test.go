@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,14 +19,16 @@ import (
 // submissionPatience is the timeout for all submissions and jobs of TestSoakSubmissions.
 const submissionPatience = time.Hour
 
-// TestSoakSubmissions submits 20,000 jobs: four shells call qsub in a loop, while the daemon is killed
-// three times. Each qsub succeeds, and each job number that it prints belongs to a job that has run
-// once.
+// TestSoakSubmissions submits 20,000 jobs: four shells call qsub in a loop, while 50 processes request
+// the list of jobs and the daemon is killed three times. Each command succeeds, and each job number that
+// qsub prints belongs to a job that has run once.
 func TestSoakSubmissions(t *testing.T) {
 	testenv.Soak(t)
 	const (
 		loops, perLoop = 4, 5000
 		restarts       = 3
+		pollers        = 50
+		perSec         = 10
 	)
 	s := newSite(t, 16)
 	ctx, cancel := context.WithTimeout(t.Context(), submissionPatience)
@@ -54,6 +57,15 @@ done
 	}
 	over := make(chan struct{})
 	go func() { all.Wait(); close(over) }()
+	polling, stop := context.WithCancel(ctx)
+	var polled sync.WaitGroup
+	defer polled.Wait()
+	defer stop()
+	var polls atomic.Int64
+	for range pollers {
+		polled.Go(func() { s.poll(polling, perSec, &polls) })
+	}
+	start := time.Now()
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
 	for restarted := 0; ; {
@@ -68,6 +80,7 @@ done
 		}
 		break
 	}
+	lasted := time.Since(start)
 
 	submitted := map[string]bool{}
 	var took []time.Duration
@@ -90,6 +103,8 @@ done
 			t.Fatal("not all jobs have left")
 		}
 	}
+	stop()
+	polled.Wait()
 	records := map[string]int{}
 	for _, found := range regexp.MustCompile(`(?m)^jobnumber +(\d+)`).FindAllStringSubmatch(s.must(s.root("qacct", "-j")), -1) {
 		records[found[1]]++
@@ -106,6 +121,9 @@ done
 	slices.Sort(took[:tenth])
 	slices.Sort(took[len(took)-tenth:])
 	first, last := took[tenth/2], took[len(took)-tenth/2]
+	t.Attr("seconds-of-all-submissions", fmt.Sprintf("%.0f", lasted.Seconds()))
+	t.Attr("polls", fmt.Sprint(polls.Load()))
+	t.Attr("peak-kB", s.peak())
 	t.Attr("submission-of-the-first-tenth", first.String())
 	t.Attr("submission-of-the-last-tenth", last.String())
 }
