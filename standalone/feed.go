@@ -158,19 +158,20 @@ func (m *Master) serveStates(ctx context.Context, c *serve.Call) (any, *agentapi
 	c.After(func() { m.showing.give(c.User.UID) })
 	a := &api.StatesAnswer{}
 	err := m.look(ctx, func() {
-		x := m.feeds.forUser(c.User.Name, m.clock.Now())
+		now := m.clock.Now()
+		x := m.feeds.forUser(c.User.Name, now)
 		a.Boot, a.Last = x.boot, x.last
 		if len(q.Jobs) == 0 {
 			for _, j := range m.cell.Jobs() {
 				if j.Owner() == c.User.Name {
-					a.Jobs = append(a.Jobs, stateOf(j))
+					a.Jobs = append(a.Jobs, stateOf(j, now.Unix()))
 				}
 			}
 			return
 		}
 		for _, id := range q.Jobs {
 			if j := m.cell.Job(id); j != nil {
-				a.Jobs = append(a.Jobs, stateOf(j))
+				a.Jobs = append(a.Jobs, stateOf(j, now.Unix()))
 			}
 		}
 	})
@@ -194,10 +195,10 @@ func (m *Master) look(ctx context.Context, do func()) *agentapi.Error {
 	}
 }
 
-// stateOf returns the state of a job and of its tasks.
-func stateOf(j *cell.Job) api.JobState {
+// stateOf returns the state of a job and of its tasks at a Unix time.
+func stateOf(j *cell.Job, now int64) api.JobState {
 	s := api.JobState{Job: j.ID(), Owner: j.Owner(), Array: j.IsArray()}
-	waits := len(j.Predecessors()) > 0 || len(j.TaskPredecessors()) > 0
+	waits := len(j.Predecessors()) > 0 || len(j.TaskPredecessors()) > 0 || j.Start > now
 	held := func(t *api.TaskState, h submit.Holds) {
 		t.UserHold = h&submit.HoldUser != 0
 		t.SystemHold = h&^submit.HoldUser != 0 || waits

@@ -77,8 +77,8 @@ type TaskState struct {
 	// Running is set if the task was sent to a host, also if it is suspended.
 	Running bool `json:"running,omitempty"`
 	Error   bool `json:"error,omitempty"`
-	// UserHold is the hold of qhold -h u. SystemHold is any other: of an operator, of the system, or of
-	// jobs that have to finish first.
+	// UserHold is the hold of qhold -h u. SystemHold is any other: of an operator, of the system, of
+	// jobs that have to finish first, or of a start time (qsub -a).
 	UserHold   bool `json:"user_hold,omitempty"`
 	SystemHold bool `json:"system_hold,omitempty"`
 	// UserSuspended is set by qmod -sj. SystemSuspended is any other suspension: by a queue, or by a

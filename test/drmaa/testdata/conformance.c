@@ -187,6 +187,7 @@ static void attributes(void) {
 		{DRMAA_JOIN_FILES, "1", DRMAA_ERRNO_INVALID_ATTRIBUTE_VALUE},
 		{DRMAA_START_TIME, "2037/12/24 12:00:00 +01:00", 0},
 		{DRMAA_START_TIME, "12:00", 0},
+		{DRMAA_START_TIME, "1:00", 0},
 		{DRMAA_START_TIME, "24:00", DRMAA_ERRNO_INVALID_ATTRIBUTE_FORMAT},
 		{DRMAA_START_TIME, "tomorrow", DRMAA_ERRNO_INVALID_ATTRIBUTE_FORMAT},
 		{DRMAA_INPUT_PATH, ":/dev/null", 0},
@@ -197,6 +198,8 @@ static void attributes(void) {
 		{DRMAA_WCT_HLIMIT, "1h", DRMAA_ERRNO_INVALID_ATTRIBUTE_FORMAT},
 		{DRMAA_DURATION_SLIMIT, "-1", DRMAA_ERRNO_INVALID_ATTRIBUTE_FORMAT},
 		{DRMAA_JOB_NAME, "a name", 0},
+		{DRMAA_JOB_NAME, "", DRMAA_ERRNO_INVALID_ATTRIBUTE_VALUE},
+		{DRMAA_REMOTE_COMMAND, "", DRMAA_ERRNO_INVALID_ATTRIBUTE_VALUE},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		int code = drmaa_set_attribute(jt, cases[i].name, cases[i].value, D);
@@ -273,7 +276,8 @@ static void waiting(void) {
 	IS(v, 0);
 	OK(drmaa_wifaborted(&v, stat, D));
 	IS(v, 0);
-	IS(drmaa_wtermsig(signal, sizeof signal, stat, D), DRMAA_ERRNO_INVALID_ARGUMENT);
+	OK(drmaa_wtermsig(signal, sizeof signal, stat, D)); /* some programs call all functions for every stat */
+	TEXT(signal, "unknown signal");
 	int found = 0;
 	while (drmaa_get_next_attr_value(usage, text, sizeof text) == DRMAA_ERRNO_SUCCESS)
 		found += strncmp(text, "ru_wallclock=", 13) == 0 || strncmp(text, "exit_status=7.", 14) == 0;
@@ -281,6 +285,11 @@ static void waiting(void) {
 	drmaa_release_attr_values(usage);
 	IS(drmaa_wait(id, out, sizeof out, &stat, FOREVER, NULL, D), DRMAA_ERRNO_INVALID_JOB);
 	IS(drmaa_job_ps(id, &v, D), DRMAA_ERRNO_INVALID_JOB);
+	/* It has finished: there is nothing to wait for. */
+	const char *reaped[] = {id, NULL}, *other[] = {id, "4000000", NULL}, *twice[] = {id, id, NULL};
+	OK(drmaa_synchronize(reaped, DRMAA_TIMEOUT_NO_WAIT, 0, D));
+	OK(drmaa_synchronize(twice, FOREVER, 1, D));
+	IS(drmaa_synchronize(other, DRMAA_TIMEOUT_NO_WAIT, 0, D), DRMAA_ERRNO_INVALID_JOB);
 
 	submit("kill -9 $$", id, sizeof id);
 	UNTIL(id, DRMAA_PS_FAILED);
@@ -401,11 +410,21 @@ static void control(void) {
 	IS(v, 1);
 	OK(drmaa_get_next_job_id(ids, id, sizeof id));
 	UNTIL(id, DRMAA_PS_USER_ON_HOLD);
-	OK(drmaa_control(DRMAA_JOB_IDS_SESSION_ALL, DRMAA_CONTROL_TERMINATE, D));
+	/* The number of an array job stands for its remaining tasks, but only here. */
+	char array[64];
+	snprintf(array, sizeof array, "%d", atoi(id));
+	IS(drmaa_control(array, DRMAA_CONTROL_SUSPEND, D), DRMAA_ERRNO_SUSPEND_INCONSISTENT_STATE);
+	OK(drmaa_control(array, DRMAA_CONTROL_RELEASE, D));
+	IS(drmaa_job_ps(array, &v, D), DRMAA_ERRNO_INVALID_JOB);
+	IS(drmaa_wait(array, NULL, 0, NULL, FOREVER, NULL, D), DRMAA_ERRNO_INVALID_JOB);
+	UNTIL(id, DRMAA_PS_RUNNING);
+	OK(drmaa_control(array, DRMAA_CONTROL_TERMINATE, D));
+	UNTIL(id, DRMAA_PS_FAILED);
 	const char *all[] = {DRMAA_JOB_IDS_SESSION_ALL, NULL};
 	OK(drmaa_synchronize(all, FOREVER, 0, D));
 	OK(drmaa_wait(DRMAA_JOB_IDS_SESSION_ANY, NULL, 0, &stat, FOREVER, NULL, D));
 	OK(drmaa_synchronize(all, FOREVER, 1, D));
+	IS(drmaa_control(array, DRMAA_CONTROL_TERMINATE, D), DRMAA_ERRNO_INVALID_JOB);
 	IS(drmaa_wait(DRMAA_JOB_IDS_SESSION_ANY, NULL, 0, &stat, FOREVER, NULL, D), DRMAA_ERRNO_INVALID_JOB);
 	drmaa_release_job_ids(ids);
 	OK(drmaa_delete_job_template(jt, D));
@@ -465,7 +484,6 @@ static void surroundings(void) {
 	OK(drmaa_set_attribute(jt, DRMAA_INPUT_PATH, ":" DRMAA_PLACEHOLDER_HD "/input", D));
 	OK(drmaa_set_attribute(jt, DRMAA_OUTPUT_PATH, ":" DRMAA_PLACEHOLDER_WD "/out", D));
 	OK(drmaa_set_attribute(jt, DRMAA_START_TIME, "2001/01/01 00:00", D));
-	OK(drmaa_set_attribute(jt, DRMAA_JOB_CATEGORY, "unknown.cat", D));
 	OK(drmaa_set_attribute(jt, DRMAA_BLOCK_EMAIL, "1", D));
 	OK(drmaa_run_job(id, sizeof id, jt, D));
 	OK(drmaa_wait(id, NULL, 0, &stat, FOREVER, NULL, D));
@@ -474,10 +492,30 @@ static void surroundings(void) {
 	snprintf(want, sizeof want, "1,2 \"x\" 'y'|plain|named|a, b|\n%s/wd1\nthe input\n", dir);
 	TEXT(got, want);
 
-	/* A category with options. */
+	/* An empty directory is the home directory. A file is on this host, whatever its host is called. */
+	OK(drmaa_set_attribute(jt, DRMAA_WD, "", D));
+	OK(drmaa_set_attribute(jt, DRMAA_OUTPUT_PATH, "no.such.host:" DRMAA_PLACEHOLDER_HD "/hosted", D));
+	OK(drmaa_run_job(id, sizeof id, jt, D));
+	OK(drmaa_wait(id, NULL, 0, &stat, FOREVER, NULL, D));
+	snprintf(path, sizeof path, "%s/hosted", dir);
+	read_file(path, got, sizeof got);
+	snprintf(want, sizeof want, "1,2 \"x\" 'y'|plain|named|a, b|\n%s\nthe input\n", dir);
+	TEXT(got, want);
+
+	/* A single job has no index. */
+	OK(drmaa_set_attribute(jt, DRMAA_OUTPUT_PATH, ":" DRMAA_PLACEHOLDER_HD "/" DRMAA_PLACEHOLDER_INCR, D));
+	IS(drmaa_run_job(id, sizeof id, jt, D), DRMAA_ERRNO_DENIED_BY_DRM);
+	OK(drmaa_set_attribute(jt, DRMAA_OUTPUT_PATH, ":/dev/null", D));
+	OK(drmaa_set_attribute(jt, DRMAA_WD, "/tmp/" DRMAA_PLACEHOLDER_INCR, D));
+	IS(drmaa_run_job(id, sizeof id, jt, D), DRMAA_ERRNO_DENIED_BY_DRM);
+	OK(drmaa_set_attribute(jt, DRMAA_WD, DRMAA_PLACEHOLDER_HD, D));
+
+	/* A category with options, one without, and one that nobody knows. */
 	FILE *f = fopen(".qtask", "w");
-	fputs("# comment\nheld.cat -h -N of_category\n", f);
+	fputs("# comment\nheld.cat -h -N of_category\nempty.cat\n", f);
 	fclose(f);
+	OK(drmaa_set_attribute(jt, DRMAA_JOB_CATEGORY, "unknown.cat", D));
+	IS(drmaa_run_job(id, sizeof id, jt, D), DRMAA_ERRNO_DENIED_BY_DRM);
 	OK(drmaa_set_attribute(jt, DRMAA_JOB_CATEGORY, "held.cat", D));
 	OK(drmaa_run_job(id, sizeof id, jt, D));
 	UNTIL(id, DRMAA_PS_USER_ON_HOLD);
@@ -485,10 +523,13 @@ static void surroundings(void) {
 	OK(drmaa_wait(id, NULL, 0, &stat, FOREVER, NULL, D));
 
 	/* A time that is to come. */
-	OK(drmaa_set_attribute(jt, DRMAA_JOB_CATEGORY, "unknown.cat", D));
+	OK(drmaa_set_attribute(jt, DRMAA_JOB_CATEGORY, "empty.cat", D));
 	OK(drmaa_set_attribute(jt, DRMAA_START_TIME, "2037/01/01 00:00", D));
 	OK(drmaa_run_job(id, sizeof id, jt, D));
-	UNTIL(id, DRMAA_PS_QUEUED_ACTIVE);
+	UNTIL(id, DRMAA_PS_SYSTEM_ON_HOLD);
+	IS(drmaa_control(id, DRMAA_CONTROL_RELEASE, D), DRMAA_ERRNO_RELEASE_INCONSISTENT_STATE);
+	OK(drmaa_control(id, DRMAA_CONTROL_HOLD, D));
+	UNTIL(id, DRMAA_PS_USER_SYSTEM_ON_HOLD);
 	OK(drmaa_control(id, DRMAA_CONTROL_TERMINATE, D));
 	OK(drmaa_wait(id, NULL, 0, &stat, FOREVER, NULL, D));
 	OK(drmaa_delete_job_template(jt, D));

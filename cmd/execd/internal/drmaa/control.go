@@ -1,8 +1,10 @@
 package drmaa
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"maps"
 	"os"
 	"slices"
 
@@ -35,16 +37,17 @@ var actions = []struct {
 // mostOfCommand is the maximum number of jobs on one command line.
 const mostOfCommand = 1000
 
-// control acts on a job, or on all jobs of the session that have not finished. In the latter case it skips
-// jobs whose state does not allow the action; it fails if it would have to skip all of them.
+// control acts on a job, on the tasks of an array job, or on all jobs of the session that have not finished. If
+// these are several jobs, it skips those whose state does not allow the action; it fails if it would have to
+// skip all of them.
 func (s *session) control(ctx context.Context, name string, action int) *callError {
 	if action < 0 || action >= len(actions) {
 		return failure(invalidArgument, "unknown action %d", action)
 	}
 	a := &actions[action]
 	var ids []jobID
-	all := name == sessionAll
-	if all {
+	several := name == sessionAll
+	if several {
 		s.mu.Lock()
 		ids = s.pending()
 		s.mu.Unlock()
@@ -69,15 +72,18 @@ func (s *session) control(ctx context.Context, name string, action int) *callErr
 	if e != nil {
 		return e
 	}
+	if _, ok := states[ids[0]]; !ok && len(ids) == 1 && len(states) > 0 { // the number of an array job
+		several, ids = true, slices.SortedFunc(maps.Keys(states), func(a, b jobID) int { return cmp.Compare(a.task, b.task) })
+	}
 	var targets []string
 	foreign := ""
 	for _, id := range ids {
 		switch t, ok := states[id]; {
-		case !ok && !all:
+		case !ok && !several:
 			return failure(invalidJob, "there is no job %s", id)
 		case !ok:
 		case !a.possible(&t.TaskState):
-			if !all {
+			if !several {
 				return &callError{code: a.code}
 			}
 		default:
@@ -104,7 +110,7 @@ func (s *session) control(ctx context.Context, name string, action int) *callErr
 			if me, err := userdb.System().UserID(uint32(os.Getuid())); err == nil && me.Name != foreign {
 				return failure(authFailure, "%s", text)
 			}
-			if !all {
+			if !several {
 				return failure(internalError, "%s", text)
 			}
 		}
@@ -134,7 +140,8 @@ type taskState struct {
 	owner string
 }
 
-// states requests the states of jobs. Jobs unknown to the daemon are missing in the map.
+// states requests the states of jobs. The number of an array job requests those of its tasks. Jobs unknown to the
+// daemon are missing in the map.
 func (s *session) states(ctx context.Context, ids []jobID) (map[jobID]taskState, *callError) {
 	if s.daemon == nil {
 		return nil, failure(internalError, "the session is not open")
@@ -160,7 +167,7 @@ func (s *session) states(ctx context.Context, ids []jobID) (map[jobID]taskState,
 				if j.Array {
 					id.task = uint32(n) //nolint:gosec // the daemon chose it
 				}
-				if wanted[id] {
+				if wanted[id] || wanted[jobID{job: j.Job}] {
 					found[id] = taskState{t, j.Owner}
 				}
 			}

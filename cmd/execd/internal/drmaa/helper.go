@@ -94,9 +94,9 @@ func connection(fd int) (*net.UnixConn, error) {
 func serve(ctx context.Context, socket *net.UnixConn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	s := newSession(ctx)
+	defer s.close()
 	var calls sync.WaitGroup
 	defer calls.Wait()
-	defer s.close()
 	defer cancel()
 	for {
 		fd, err := receive(socket)

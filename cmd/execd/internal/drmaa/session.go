@@ -38,6 +38,7 @@ type session struct {
 
 	mu        sync.Mutex
 	jobs      map[jobID]*entry    // jobs that drmaa_wait has not reaped
+	reaped    map[jobID]bool      // jobs that it has reaped
 	finished  []jobID             // in the order in which they finished, including reaped ones
 	changed   chan struct{}       // closed at the next change of jobs
 	arrays    map[uint32][]uint32 // the tasks of array jobs
@@ -95,12 +96,14 @@ type result struct {
 }
 
 func newSession(ctx context.Context) *session {
-	return &session{context: ctx, jobs: map[jobID]*entry{}, arrays: map[uint32][]uint32{}, changed: make(chan struct{})}
+	return &session{context: ctx, jobs: map[jobID]*entry{}, reaped: map[jobID]bool{}, arrays: map[uint32][]uint32{}, changed: make(chan struct{})}
 }
 
-// close waits for the goroutines of the session, whose context must be done.
+// close waits for the goroutines of the session, whose context must be done. Afterwards follow starts no
+// more of them.
 func (s *session) close() {
-	s.starting.Lock() // prevents further goroutines
+	s.starting.Lock() // a call may just be starting one
+	s.starting.Unlock()
 	s.background.Wait()
 }
 
@@ -305,7 +308,7 @@ func (s *session) wait(ctx context.Context, name string, timeout int64) ([]strin
 			return false, nil
 		}
 		r = x.result
-		delete(s.jobs, id)
+		s.reap(id)
 		s.notify()
 		return true, nil
 	})
@@ -319,7 +322,13 @@ func (s *session) wait(ctx context.Context, name string, timeout int64) ([]strin
 	return out, nil
 }
 
-// synchronize waits for jobs, and reaps them if dispose is set.
+// reap forgets the result of a job. The caller holds the lock.
+func (s *session) reap(id jobID) {
+	delete(s.jobs, id)
+	s.reaped[id] = true
+}
+
+// synchronize waits for jobs, and reaps them if dispose is set. A job that was reaped before has finished.
 func (s *session) synchronize(ctx context.Context, names []string, timeout int64, dispose bool) *callError {
 	var ids []jobID
 	s.mu.Lock()
@@ -334,8 +343,8 @@ func (s *session) synchronize(ctx context.Context, names []string, timeout int64
 			continue
 		}
 		id, e := parseID(name)
-		if e == nil && s.jobs[id] == nil {
-			e = failure(invalidJob, "%s is no job of this session, or was waited for already", name)
+		if e == nil && s.jobs[id] == nil && !s.reaped[id] {
+			e = failure(invalidJob, "%s is no job of this session", name)
 		}
 		if e != nil {
 			s.mu.Unlock()
@@ -346,7 +355,6 @@ func (s *session) synchronize(ctx context.Context, names []string, timeout int64
 	s.mu.Unlock()
 	rest := ids
 	return s.until(ctx, timeout, func() (bool, *callError) {
-		// A job that another thread has reaped in the meantime has finished.
 		for len(rest) > 0 && (s.jobs[rest[0]] == nil || s.jobs[rest[0]].finished) {
 			rest = rest[1:]
 		}
@@ -355,7 +363,7 @@ func (s *session) synchronize(ctx context.Context, names []string, timeout int64
 		}
 		if dispose {
 			for _, id := range ids {
-				delete(s.jobs, id)
+				s.reap(id)
 			}
 			s.notify()
 		}

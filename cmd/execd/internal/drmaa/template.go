@@ -84,7 +84,7 @@ func check(name string, values []string) *callError {
 		case strings.ContainsAny(value, ",\n"):
 			return failure(invalidValue, "%s: invalid value %q: qsub takes no path with a comma or a line break", name, value)
 		}
-	case directory, jobName, remoteCommand:
+	case jobName, remoteCommand:
 		if value == "" {
 			return failure(invalidValue, "%s: the value is empty", name)
 		}
@@ -113,7 +113,7 @@ func check(name string, values []string) *callError {
 }
 
 // startForm matches [[[[CC]YY/]MM/]DD] hh:mm[:ss] [{-|+}UU:uu].
-var startForm = lazyregexp.New(`^(?:(?:(\d{2}|\d{4})/)?(\d{2})/)?(?:(\d{2}) +)?(\d{2}):(\d{2})(?::(\d{2}))?(?: *([+-])(\d{2}):(\d{2}))?$`)
+var startForm = lazyregexp.New(`^(?:(?:(\d{2}|\d{4})/)?(\d{2})/)?(?:(\d{2}) +)?(\d{1,2}):(\d{2})(?::(\d{2}))?(?: *([+-])(\d{2}):(\d{2}))?$`)
 
 // parseStart parses a time of drmaa_start_time. If parts are omitted, it returns the next time that
 // matches.
@@ -225,8 +225,8 @@ func (t template) commandLine(s *surroundings, index string, array string) (args
 	wd := ""
 	if v, ok := t.value(directory); ok {
 		wd = place(v, homePlace, s.home)
-		if index != "" {
-			wd = strings.ReplaceAll(wd, indexPlace, index)
+		if wd, e = indexedPath(directory, wd, index); e != nil {
+			return nil, nil, e
 		}
 		if !filepath.IsAbs(wd) {
 			wd = filepath.Join(s.home, wd)
@@ -235,7 +235,11 @@ func (t template) commandLine(s *surroundings, index string, array string) (args
 	}
 	for _, p := range []struct{ name, option string }{{inputPath, "-i"}, {outputPath, "-o"}, {errorPath, "-e"}} {
 		if v, ok := t.value(p.name); ok {
-			args = append(args, p.option, path(v, wd, s.home, index))
+			file, e := path(p.name, v, wd, s.home, index)
+			if e != nil {
+				return nil, nil, e
+			}
+			args = append(args, p.option, file)
 		}
 	}
 	if v, ok := t.value(joinFiles); ok {
@@ -295,21 +299,23 @@ func place(path, placeholder, by string) string {
 	return path
 }
 
-// path converts [HOST]:PATH for qsub -i, -o and -e.
-func path(value, wd, home, index string) string {
-	host, path, _ := strings.Cut(value, ":")
+// path converts [HOST]:PATH for qsub -i, -o and -e. There is only one host: its name is ignored, as in the
+// original.
+func path(name, value, wd, home, index string) (string, *callError) {
+	_, path, _ := strings.Cut(value, ":")
 	path = place(path, homePlace, home)
 	if wd == "" {
 		wd = home
 	}
-	path = place(path, workingPlace, wd)
-	if index != "" {
-		path = strings.ReplaceAll(path, indexPlace, index)
+	return indexedPath(name, place(path, workingPlace, wd), index)
+}
+
+// indexedPath replaces the placeholder for the index of a bulk job. A single job, whose index is empty, has none.
+func indexedPath(name, path, index string) (string, *callError) {
+	if index == "" && strings.Contains(path, indexPlace) {
+		return "", failure(deniedByDRM, "%s: %s is only for bulk jobs", name, indexPlace)
 	}
-	if host == "" {
-		return path
-	}
-	return host + ":" + path
+	return strings.ReplaceAll(path, indexPlace, index), nil
 }
 
 // ignored lists the options that a template cannot set, as in the original. The values of -w that
@@ -323,7 +329,9 @@ func (t template) options(s *surroundings, name string) ([]string, error) {
 		return nil, nil
 	}
 	if name == category {
-		line = s.category(line)
+		if line, ok = s.category(line); !ok {
+			return nil, errors.New("there is no such category in the files of qtask(5)")
+		}
 	}
 	list, err := submit.SplitOptions(line)
 	if err != nil {
@@ -342,9 +350,9 @@ func (t template) options(s *surroundings, name string) ([]string, error) {
 }
 
 // category looks up a job category in the files of qtask(5): first that of the cell, then that of the user.
-// The user's line wins unless the cell's line begins with "!". An unknown category has no options.
-func (s *surroundings) category(name string) string {
-	found, fixed := "", false
+// The user's line wins unless the cell's line begins with "!".
+func (s *surroundings) category(name string) (options string, known bool) {
+	fixed := false
 	cell := variable(s.environment, "SGE_CELL")
 	if cell == "" {
 		cell = "default"
@@ -360,14 +368,14 @@ func (s *surroundings) category(name string) string {
 			continue
 		}
 		for line := range strings.Lines(string(text)) {
-			word, options, _ := strings.Cut(strings.TrimSpace(line), " ")
+			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			word, final := strings.CutPrefix(word, "!")
-			if word == name && !fixed {
-				found, fixed = strings.TrimSpace(options), final
+			if word == name && !fixed && word != "" && word[0] != '#' {
+				options, fixed, known = strings.TrimSpace(rest), final, true
 			}
 		}
 	}
-	return found
+	return options, known
 }
 
 // variable returns the value of a variable of an environment.
