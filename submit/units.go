@@ -107,11 +107,12 @@ func (b *builder) bindUnits() error {
 // alterUnits converts these options into a change of -binding. An amount of 0 removes the binding.
 func (b *builder) alterUnits(a *Alteration) error {
 	const binding = "-binding"
-	u, changes := b.units, a.Has("-bamount")
-	a.Options = slices.DeleteFunc(a.Options, func(o string) bool {
-		return slices.Contains(unitOptions, o)
-	})
+	u, changes, given := b.units, a.Has("-bamount"), a.Options
+	a.Options = slices.DeleteFunc(slices.Clone(a.Options), func(o string) bool { return slices.Contains(unitOptions, o) })
 	if !changes {
+		if len(a.Options) == 0 && len(given) > 0 {
+			return errors.New(strings.Join(given, ", ") + ": nothing is to be changed, expected -bamount, or -l or -q for -scope")
+		}
 		return nil
 	}
 	if u.amount > 1 && !u.perHost {

@@ -54,7 +54,7 @@ func TestBindingUnits(t *testing.T) {
 
 // TestBindingUnitsOfQalter checks that qalter takes these options for a change of -binding.
 func TestBindingUnitsOfQalter(t *testing.T) {
-	const unchanged = "refused: command line: no option says what is to be changed"
+	const unchanged = ": nothing is to be changed, expected -bamount, or -l or -q for -scope"
 	for line, want := range map[string]string{
 		"-bamount 1":                               "[-binding] linear:slots",
 		"-bamount 4 -btype host -bunit C":          "[-binding] linear:4",
@@ -62,8 +62,8 @@ func TestBindingUnitsOfQalter(t *testing.T) {
 		"-bamount 1 -binstance env -N name":        "[-N -binding] env linear:slots",
 		"-bamount 0":                               "[-binding] none",
 		"-bamount 2":                               "refused: command line: -bamount 2: qalter sets one core for each slot, or with -btype host several for the host; or use -binding linear:n",
-		"-bstrategy packed -bfilter NONE":          unchanged,
-		"-scope global":                            unchanged,
+		"-bstrategy packed -bfilter NONE":          "refused: command line: -bstrategy, -bfilter" + unchanged,
+		"-scope global":                            "refused: command line: -scope" + unchanged,
 		"-scope global -p 0":                       "[-p] none",
 		"-scope slave -l h_rt=1":                   `refused: command line: "-scope slave": requests for slave tasks alone are not supported: -masterq names queues for the master task, and other requests are for all tasks`,
 		"-bunit T":                                 `refused: command line: "-bunit T": the unit "T" is not supported, expected C, a core; use -binding linear:n, striding:n:step or explicit:socket,core`,
