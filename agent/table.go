@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -70,10 +69,12 @@ func newEntry(id job.ID, r Record) *entry {
 	return &entry{id: id, record: r, state: Received, ready: make(chan struct{}), wake: make(chan struct{}, 1), unwatch: func() {}}
 }
 
-// noticeChange handles a change in the job's directory. A change of the usage does not wake the
-// job's goroutine.
+// noticeChange handles a change in the job's directory. Only the files that the job's goroutine waits for
+// wake it: a supervisor writes a dozen others, and each wakeup costs several system calls. An empty name
+// means that any file may have changed.
 func (e *entry) noticeChange(name string) {
-	if !strings.Contains(name, jobdir.FileOnline) { // or the new version of it
+	switch name {
+	case "", jobdir.FilePID, jobdir.FileJobPID, jobdir.FileTerminal:
 		e.poke()
 	}
 }

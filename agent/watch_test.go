@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/execd-project/execd/job"
 )
 
 func TestWatcher(t *testing.T) {
@@ -61,5 +63,19 @@ func TestWatcher(t *testing.T) {
 				t.Errorf("%d directories are left", n)
 			}
 		})
+	}
+}
+
+// TestChangesThatWake checks that only the files that the goroutine of a job waits for wake it.
+func TestChangesThatWake(t *testing.T) {
+	for name, want := range map[string]bool{
+		"": true, "pid": true, "job_pid": true, "terminal": true,
+		".pid.new": false, ".job_pid.new": false, "trace": false, "error": false, "usage_online": false, ".usage_online.new": false,
+	} {
+		e := newEntry(job.ID{Job: 1}, Record{})
+		e.noticeChange(name)
+		if got := len(e.wake) == 1; got != want {
+			t.Errorf("a change of %q wakes the goroutine: %v, expected %v", name, got, want)
+		}
 	}
 }

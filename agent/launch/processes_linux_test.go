@@ -3,6 +3,7 @@ package launch
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/cgroup"
@@ -33,6 +34,22 @@ func TestJobsHaveALimitOfProcesses(t *testing.T) {
 		if got := mostThreads(config.CgroupsParams, c.slots); got != c.want {
 			t.Errorf("%s: %d, expected %d", sentence, got, c.want)
 		}
+	}
+}
+
+// TestLimitOfTheHostIsReadOnce checks that a burst of jobs reads the limit of the host once, and that a
+// later change of it is noticed.
+func TestLimitOfTheHostIsReadOnce(t *testing.T) {
+	reads := 0
+	most := threads{read: func() uint64 { reads++; return uint64(reads) }, keep: time.Hour}
+	for range 3 {
+		if got := most.get(); got != 1 {
+			t.Errorf("the limit is %d after %d reads, expected that of the first", got, reads)
+		}
+	}
+	most.at = most.at.Add(-most.keep)
+	if got := most.get(); got != 2 {
+		t.Errorf("the limit is %d an hour later, expected that of the second read", got)
 	}
 }
 
