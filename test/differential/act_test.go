@@ -29,7 +29,7 @@ func (d *driver) steps(job int, steps ...step) error {
 // ready waits until the job has printed READY and the master knows that it runs: an order for a job
 // in transfer may never reach it.
 func (d *driver) ready(job int) error {
-	return d.cell.Poll(phaseDeadline, "the job is ready", func() (bool, error) {
+	return d.await(phaseDeadline, "the job is ready", func() (bool, error) {
 		if _, err := os.Stat(d.flagPath(job, "ready")); err != nil {
 			return false, err
 		}
@@ -54,7 +54,7 @@ func (d *driver) stateOf(job int) (string, error) {
 
 // let lets the job go on from AWAIT, in this run and in later ones.
 func (d *driver) let(job int) error {
-	err := d.cell.Poll(stepDeadline, "the job waits", func() (bool, error) {
+	err := d.await(stepDeadline, "the job waits", func() (bool, error) {
 		// Without a reader this fails.
 		pipe, err := os.OpenFile(d.flagPath(job, "fifo"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
@@ -75,7 +75,7 @@ var usageOfMemory = regexp.MustCompile(`usage +1: .*\bmem=(?:0\.0[1-9]|0\.[1-9]|
 
 // memoryCounted waits until execd has counted memory of the job.
 func (d *driver) memoryCounted(job int) error {
-	return d.cell.Poll(phaseDeadline, "execd has counted memory of the job", func() (bool, error) {
+	return d.await(phaseDeadline, "execd has counted memory of the job", func() (bool, error) {
 		text, err := d.cell.Root("qstat", "-j", strconv.Itoa(job))
 		_, usage, _ := strings.Cut(text, "\nusage")
 		usage, _, _ = strings.Cut(usage, "\n")
@@ -122,7 +122,7 @@ func (d *driver) stopped(job int) error { return d.awaitStop(job, "stopped", tru
 func (d *driver) continued(job int) error { return d.awaitStop(job, "continued", false) }
 
 func (d *driver) awaitStop(job int, name string, stopped bool) error {
-	pid, err := d.cell.JobPID(job, 0, stepDeadline)
+	pid, err := d.jobPID(job)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (d *driver) awaitStop(job int, name string, stopped bool) error {
 }
 
 func (d *driver) processIs(job, pid int, name string, stopped bool) error {
-	err := d.cell.Poll(stepDeadline, "the job's process is "+name, func() (bool, error) {
+	err := d.await(stepDeadline, "the job's process is "+name, func() (bool, error) {
 		state := d.cell.ProcessState(pid)
 		return state != "" && d.cell.Stopped(pid) == stopped, fmt.Errorf("state %q", state)
 	})
@@ -141,7 +141,7 @@ func (d *driver) processIs(job, pid int, name string, stopped bool) error {
 // child returns the process ID of a child, which the job has written to a file.
 func (d *driver) child(job int) (int, error) {
 	pid := 0
-	err := d.cell.Poll(phaseDeadline, "the job tells of its child", func() (bool, error) {
+	err := d.await(phaseDeadline, "the job tells of its child", func() (bool, error) {
 		text, err := os.ReadFile(d.flagPath(job, "child"))
 		if err != nil {
 			return false, err
@@ -162,20 +162,20 @@ func (d *driver) childStopped(job int) error {
 
 // awaitEnd waits for the job's first accounting record.
 func (d *driver) awaitEnd(job int) error {
-	return d.cell.Wait(map[int]int{job: 1}, phaseDeadline)
+	return d.awaitRecords(map[int]int{job: 1})
 }
 
 // endedOrHelped waits for the end of a job that was notified of its deletion. The master repeats
 // its order, and each repetition delays the kill of the original shepherd, on a busy machine
 // forever. In that case the test kills the job.
 func (d *driver) endedOrHelped(job int) error {
-	pid, err := d.cell.JobPID(job, 0, stepDeadline)
+	pid, err := d.jobPID(job)
 	if err != nil {
 		return err
 	}
 	const patience = 15 * time.Second
 	asked := time.Now()
-	return d.cell.Poll(phaseDeadline, "the job has ended", func() (bool, error) {
+	return d.await(phaseDeadline, "the job has ended", func() (bool, error) {
 		if d.original && time.Since(asked) > patience {
 			asked = time.Now()
 			_ = d.cell.Kill(pid, syscall.SIGKILL)
@@ -224,7 +224,7 @@ func (d *driver) release(job int) error {
 
 // forgotten waits until sge_execd has removed the job's directory.
 func (d *driver) forgotten(job int) error {
-	return d.cell.Poll(stepDeadline, "execd has forgotten the job", func() (bool, error) {
+	return d.await(stepDeadline, "execd has forgotten the job", func() (bool, error) {
 		_, err := os.Stat(d.cell.ActiveDir(job, 0))
 		return errors.Is(err, os.ErrNotExist), err
 	})
@@ -239,12 +239,12 @@ func (d *driver) signalled(name string, times int) step {
 	return func(job int) error {
 		if d.agent {
 			text := fmt.Sprintf("job=%d state=ending", job)
-			return d.cell.Poll(stepDeadline, "the agent logs "+text, func() (bool, error) {
+			return d.await(stepDeadline, "the agent logs "+text, func() (bool, error) {
 				return strings.Contains(d.execdLog(), text), nil
 			})
 		}
 		text := fmt.Sprintf("SIGNAL jid: %d jatask: 1 signal: %s", job, name)
-		return d.cell.Poll(stepDeadline, "execd logs "+text, func() (bool, error) {
+		return d.await(stepDeadline, "execd logs "+text, func() (bool, error) {
 			return strings.Count(d.execdLog(), text) >= times, nil
 		})
 	}
@@ -254,7 +254,7 @@ func (d *driver) signalled(name string, times int) step {
 func (d *driver) printed(line string) step {
 	return func(job int) error {
 		pattern := d.cell.Path("/home/alice/*.o" + strconv.Itoa(job))
-		return d.cell.Poll(stepDeadline, "the job prints "+line, func() (bool, error) {
+		return d.await(stepDeadline, "the job prints "+line, func() (bool, error) {
 			names, _ := filepath.Glob(pattern)
 			for _, name := range names {
 				if text, err := os.ReadFile(name); err == nil && strings.Contains("\n"+string(text), "\n"+line+"\n") {

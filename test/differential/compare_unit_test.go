@@ -1,6 +1,10 @@
 package differential
 
-import "testing"
+import (
+	"errors"
+	"strconv"
+	"testing"
+)
 
 // TestCompareFindsEveryDifference compares pairs of observations: a comparison that misses a
 // difference would make the whole test useless.
@@ -88,5 +92,33 @@ func TestCasesHaveNames(t *testing.T) {
 	}
 	if len(seen) < 60 {
 		t.Errorf("%d cases, want 60 or more", len(seen))
+	}
+}
+
+// TestPatience checks that a wait ends when its condition holds, or when the cell makes no more progress.
+func TestPatience(t *testing.T) {
+	for name, c := range map[string]struct {
+		holdsAfter, progressUntil, want int // calls
+	}{
+		"the condition holds":                 {holdsAfter: 1, progressUntil: 100, want: 1},
+		"it holds after some progress":        {holdsAfter: 4, progressUntil: 100, want: 4},
+		"no progress from the beginning":      {holdsAfter: 100, progressUntil: 0, want: 1},
+		"the cell makes no more progress":     {holdsAfter: 100, progressUntil: 3, want: 4},
+		"it holds at the end of the progress": {holdsAfter: 4, progressUntil: 3, want: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			err := patient(
+				func() string { return strconv.Itoa(min(calls, c.progressUntil)) },
+				func() error {
+					if calls++; calls >= c.holdsAfter {
+						return nil
+					}
+					return errors.New("not yet")
+				})
+			if calls != c.want || (err == nil) != (c.holdsAfter <= c.want) {
+				t.Errorf("it waited %d times, expected %d: %v", calls, c.want, err)
+			}
+		})
 	}
 }

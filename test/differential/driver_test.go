@@ -36,10 +36,12 @@ type driver struct {
 	notes map[int]map[string]string // results of act functions, by job
 }
 
-// Timeouts for a busy machine.
+// Timeouts. They count from the last progress of the cell (driver.patient): on a busy machine the last of
+// two hundred jobs starts minutes after the first.
 const (
 	phaseDeadline = 2 * time.Minute
 	stepDeadline  = time.Minute
+	most          = 15 * time.Minute // for each condition, in a cell whose jobs never end
 )
 
 // newDriver starts a cell with a shepherd, the original if it is "", or with the agent in a
@@ -149,6 +151,51 @@ func (d *driver) run(probePath string) error {
 	return errors.Join(append(errs, d.observe())...)
 }
 
+// patient calls wait, which returns an error when its deadline has passed, again as long as there is
+// progress.
+func patient(progress func() string, wait func() error) error {
+	for begun := time.Now(); ; {
+		before := progress()
+		err := wait()
+		if err == nil || progress() == before || time.Since(begun) > most {
+			return err
+		}
+	}
+}
+
+func (d *driver) patient(wait func() error) error { return patient(d.progress, wait) }
+
+// progress returns a text that changes whenever the cell starts or ends a job, or a job writes a file for
+// the test.
+func (d *driver) progress() string {
+	var b strings.Builder
+	for _, path := range []string{d.cell.AccountingFile(), filepath.Dir(d.cell.ActiveDir(1, 1)), d.cell.Path(flagDir), d.cell.Path(seenDir)} {
+		if info, err := os.Stat(path); err == nil {
+			fmt.Fprintln(&b, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return b.String()
+}
+
+// await waits for a condition.
+func (d *driver) await(deadline time.Duration, what string, ready func() (bool, error)) error {
+	return d.patient(func() error { return d.cell.Poll(deadline, what, ready) })
+}
+
+// awaitRecords waits until each job has that many accounting records.
+func (d *driver) awaitRecords(want map[int]int) error {
+	return d.patient(func() error { return d.cell.Wait(want, phaseDeadline) })
+}
+
+// jobPID waits for the first process of a job and returns its process ID.
+func (d *driver) jobPID(job int) (pid int, err error) {
+	err = d.patient(func() (err error) {
+		pid, err = d.cell.JobPID(job, 0, stepDeadline)
+		return err
+	})
+	return pid, err
+}
+
 // configure changes the configuration and waits until sge_execd logs that it has received it.
 func (d *driver) configure(p phase) error {
 	conf := p.conf()
@@ -161,7 +208,7 @@ func (d *driver) configure(p phase) error {
 	if err := d.cell.SetConf(conf); err != nil {
 		return err
 	}
-	return d.cell.Poll(stepDeadline, "execd has the configuration of the phase", func() (bool, error) {
+	return d.await(stepDeadline, "execd has the configuration of the phase", func() (bool, error) {
 		return strings.Count(d.execdLog(), said) > before, nil
 	})
 }
@@ -208,7 +255,7 @@ func (d *driver) runPhase(p phase) error {
 			})
 		}
 	}
-	waited := d.cell.Wait(want, phaseDeadline)
+	waited := d.awaitRecords(want)
 	acts.Wait()
 	return errors.Join(append(errs, waited, d.noteStates(p), d.clean())...)
 }
@@ -251,7 +298,7 @@ func (d *driver) clean() error {
 		// The exit status only says that some queue was not in error state.
 		_ = err
 	}
-	return d.cell.Poll(stepDeadline, "the cell is empty", func() (bool, error) {
+	return d.await(stepDeadline, "the cell is empty", func() (bool, error) {
 		states, err := d.cell.JobStates()
 		if err == nil && len(states) > 0 {
 			err = fmt.Errorf("left are %v", states)
