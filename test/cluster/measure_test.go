@@ -21,6 +21,7 @@ type contender struct {
 	wire              *wire
 
 	rate, cpu   []float64 // of each round: jobs per second, ms per job
+	own         []float64 // ms per job of the daemon itself, without the processes that it starts
 	alone, many []float64 // ms from the order to the job's first instruction
 	daemon      float64   // MB
 	sleeping    float64   // MB of the daemon and all supervisors
@@ -74,6 +75,7 @@ func TestSoakMeasure(t *testing.T) {
 	t.Logf("%-46s %10s %10s", "", original.name, ours.name)
 	tell("500 jobs, jobs per second", "1/s", median(original.rate), median(ours.rate))
 	tell("500 jobs, processor time of each", "ms", median(original.cpu), median(ours.cpu))
+	tell("of it the daemon itself", "ms", median(original.own), median(ours.own))
 	tell("one job, order to exec, median", "ms", median(original.alone), median(ours.alone))
 	tell("500 jobs, order to exec, median", "ms", median(original.many), median(ours.many))
 	tell("500 jobs, order to exec, 90 %", "ms", quantile(original.many, 0.9), quantile(ours.many, 0.9))
@@ -123,13 +125,14 @@ func (c *cell) rounds(d, idle *contender) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	before, began := c.used(idle.pid, agent), time.Now()
+	before, own, began := c.used(idle.pid, agent), c.own(d.pid), time.Now()
 	job := c.began(d, "-t", fmt.Sprintf("1-%d", jobs))
 	if err := c.Poll(10*time.Minute, "all have a record", func() (bool, error) { return len(c.tasks(job)) == jobs, nil }); err != nil {
 		c.Fatal(err)
 	}
 	d.rate = append(d.rate, jobs/time.Since(began).Seconds())
 	d.cpu = append(d.cpu, 1000*(c.used(idle.pid, agent)-before)/jobs)
+	d.own = append(d.own, 1000*(c.own(d.pid)-own)/jobs)
 	for task := 1; task <= jobs; task++ {
 		d.many = append(d.many, c.latency(d, job, task))
 	}
@@ -167,6 +170,7 @@ type process struct {
 	pid        int
 	name, args string
 	used       float64 // seconds, including children that it has waited for
+	own        float64 // seconds, without them
 }
 
 func (c *cell) processes() []process {
@@ -187,9 +191,12 @@ func (c *cell) processes() []process {
 		p := process{name: name, args: strings.TrimSpace(strings.ReplaceAll(string(args), "\x00", " "))}
 		p.pid, _ = strconv.Atoi(number)
 		const ticks = 100
-		for _, f := range strings.Fields(rest)[11:15] {
+		for i, f := range strings.Fields(rest)[11:15] {
 			n, _ := strconv.ParseFloat(f, 64)
 			p.used += n / ticks
+			if i < 2 {
+				p.own += n / ticks
+			}
 		}
 		all = append(all, p)
 	}
@@ -208,6 +215,18 @@ func (c *cell) used(without ...int) float64 {
 		}
 	}
 	return sum
+}
+
+// own returns the CPU time of one process, in seconds, without its children.
+func (c *cell) own(pid int) float64 {
+	c.Helper()
+	for _, p := range c.processes() {
+		if p.pid == pid {
+			return p.own
+		}
+	}
+	c.Fatalf("process %d does not exist", pid)
+	return 0
 }
 
 // pss returns the memory of a process in MB, in which shared memory is divided by the number of

@@ -59,6 +59,8 @@ type Config struct {
 	Installation string
 	// SecurityMode is security_mode of bootstrap(5); none by default.
 	SecurityMode string
+	// SecurityParams is security_params of bootstrap(5), which 9.1 has.
+	SecurityParams string
 }
 
 // A Cell is a running Grid Engine.

@@ -185,6 +185,9 @@ func (c *Cell) bootstrap(cfg Config) error {
 	if cfg.SecurityMode != "" {
 		settings["security_mode"] = cfg.SecurityMode
 	}
+	if cfg.SecurityParams != "" {
+		settings["security_params"] = cfg.SecurityParams
+	}
 	return errors.Join(
 		c.write(common+"/bootstrap", edit(text, settings)),
 		c.write(common+"/act_qmaster", c.Host+"\n"))
