@@ -9,8 +9,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// TestCategory compares with categories that the original gave the same jobs, and checks rules of
-// the manual page. cmd/execd/test/accounting checks that the cell matches the original's.
+// TestCategory compares categories with those of the original for the same jobs, and checks rules of the
+// manual page. cmd/execd/test/accounting compares the categories of a running cell with the original's.
 func TestCategory(t *testing.T) {
 	files := fstest.MapFS{}
 	for name, text := range map[string]string{
@@ -34,9 +34,9 @@ func TestCategory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, x := range map[string]struct{ owner, options, want string }{
-		"nothing asked":     {"alice", "", "-U staff,other -u alice"},
-		"nobody":            {"dave", "", "-U other"},
-		"a list in a quota": {"carol", "", "-U other -u carol"},
+		"no options":          {"alice", "", "-U staff,other -u alice"},
+		"an owner in no list": {"dave", "", "-U other"},
+		"a list in a quota":   {"carol", "", "-U other -u carol"},
 		"everything": {
 			"alice", "-ckpt ck -pe smp 1,3-4,6- -l h_rt=0:10:0,a=lx* -q all.q,b.q -soft -l s_rt=100 -q c.q -hard -masterq all.q -now y -ar 1 -P p1",
 			"-U staff,other -u alice -q all.q,b.q -masterq all.q -l arch=lx*,h_rt=600 -soft -l s_rt=100 -pe smp 1,3,4,6-9999999 -ckpt ck -I y -P p1 -ar 1",

@@ -78,7 +78,7 @@ func TestEfficiency(t *testing.T) {
 			Efficiency{Records: 1, Slots: 2, Wallclock: 100, Granted: 200, CPU: 90, Longest: 100, Memory: giga},
 			[]string{"-pe PE 1"},
 		},
-		"limits that are none": {
+		"unlimited": {
 			[]*Record{record(1, 100, 100, giga, "-l h_vmem=INFINITY,h_rt=INFINITY")},
 			Efficiency{Records: 1, Slots: 1, Wallclock: 100, Granted: 100, CPU: 100, Longest: 100, Memory: giga},
 			nil,

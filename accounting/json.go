@@ -92,7 +92,7 @@ type jsonMeasured struct {
 	MaxVmem   float64 `json:"maxvmem"` // bytes
 	MaxRSS    float64 `json:"maxrss"`  // bytes
 
-	// Only of jobs with GPUs: see job.GPUUsage.
+	// The following are 0 for jobs without GPUs: see job.GPUUsage.
 	GPUs        int     `json:"gpus,omitempty"`
 	GPUSeconds  float64 `json:"gpu_seconds,omitempty"`
 	GPUMeasured float64 `json:"gpu_measured,omitempty"`
@@ -193,7 +193,7 @@ func ParseJSON(line []byte) (*Record, error) {
 	return r, nil
 }
 
-// maxRSS returns the bytes of a number of KiB.
+// maxRSS converts KiB to bytes.
 func maxRSS(k float64) int64 { return int64(clamp(k * kibi)) }
 
 // clamp limits a number of bytes to a range that an int64 can hold.

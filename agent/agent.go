@@ -35,11 +35,11 @@ type Options struct {
 	Own      *jobdir.Dir
 	Version  string
 
-	// Configuration reads the configuration and returns its version. One error joins all of its
-	// mistakes.
+	// Configuration reads the configuration and returns it with its version. Its error joins all errors
+	// that it found.
 	Configuration func() (*qconf.Cluster, string, error)
-	// Configured is called after Configure has taken a configuration into use, one call after
-	// another, in the order of the configurations. It must not call Configure. It may be nil.
+	// Configured is called with each configuration that Configure has put into effect, in their order,
+	// never concurrently. It must not call Configure. It may be nil.
 	Configured func(*qconf.Cluster)
 	// GPUs returns the current GPUs of this host. The caller must not change the result. Nil means none.
 	GPUs func() *gpu.Inventory
@@ -61,9 +61,9 @@ type Options struct {
 	// Observer receives events of jobs. It may be nil.
 	Observer Observer
 
-	// HangUp is the time after which an interactive job is terminated when its client has
-	// disappeared without detaching. 0 means DefaultHangUp, and a negative value never. A restarted
-	// agent waits for the same time for the clients of the previous agent.
+	// HangUp is the time for which an interactive job continues after its client has disappeared without
+	// detaching; then the agent terminates the job. 0 means DefaultHangUp, and a negative value means
+	// forever. A restarted agent waits for the same time for the clients of the previous agent.
 	HangUp time.Duration
 
 	SGERoot, SGECell string
@@ -77,7 +77,8 @@ const DefaultHangUp = 5 * time.Minute
 // Observer receives events of jobs, for mail, metrics and similar uses. It is called from several
 // goroutines, must not block, and must not change its arguments.
 type Observer interface {
-	// Started and Refused, of a start that was accepted or not, must not use the agent.
+	// Started is called when a start was accepted, and Refused when it was refused. They must not call
+	// methods of the agent.
 	Started()
 	Refused(Code)
 	// Began is called once in the life of an agent for each job that has begun.
@@ -109,23 +110,23 @@ type Agent struct {
 	clock    clock.Clock
 	users    func(name string) (*userdb.User, error)
 	groupID  func(name string) (uint32, error)
-	guard    *userGuard // before users and groupID
+	guard    *userGuard // used by users and groupID
 	started  time.Time
 
-	// launching bounds how many supervisors are being started at the same time,
-	// preparing how many job directories are being written.
+	// launching limits how many supervisors are started at the same time, and preparing how many job
+	// directories are written at the same time.
 	launching, preparing chan struct{}
 	watcher              *watcher
 	reaper               launch.Reaper // reaps the processes of the agent that reports
 	priorities           chan struct{} // wakes prioritise
-	goroutines           goroutines    // started by spawn: for jobs, and other long-running ones
+	goroutines           goroutines    // those that spawn has started: for jobs, and other long-running ones
 	found                []*entry      // jobs of a previous agent, until Run continues with them
 
-	configuring sync.Mutex // serialises the reading of the configuration, and its use
+	configuring sync.Mutex // held while a configuration is read and put into effect
 
-	refusals refusals // of starts, that the log has
+	refusals refusals // refused starts in the log
 
-	trying sync.Mutex // serialises trials of starts; taken before the lock of the table
+	trying sync.Mutex // serialises trials of starts; locked before the table
 
 	turning sync.Mutex // serialises InTurn
 
@@ -193,7 +194,7 @@ func New(options Options) (*Agent, error) {
 	return a, nil
 }
 
-// Run serves the links until the context ends, Shutdown is called or a link fails. It returns when all
+// Run serves the links until ctx is done, Shutdown is called or a link fails. It returns when all
 // goroutines of the agent have ended; the jobs continue.
 func (a *Agent) Run(ctx context.Context, links ...Link) error {
 	ctx, cancel := context.WithCancel(ctx)

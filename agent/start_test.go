@@ -217,10 +217,10 @@ func TestSignalOfAllTasks(t *testing.T) {
 		t.Errorf("an order for a queue instance of another host: %v", err)
 	}
 	if err := w.agent.SignalQueue(t.Context(), "all.q", Terminate); codeOf(err) != InvalidArgument {
-		t.Errorf("an order that is none for queues: %v", err)
+		t.Errorf("an order that queues do not have: %v", err)
 	}
 	if err := w.agent.Signal(t.Context(), other, "dance"); codeOf(err) != InvalidArgument {
-		t.Errorf("an order that is none: %v", err)
+		t.Errorf("an unknown order: %v", err)
 	}
 }
 

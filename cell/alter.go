@@ -187,8 +187,8 @@ func (j *Job) runs() bool {
 	return slices.ContainsFunc(j.tasks, func(t *Task) bool { return t.run != nil })
 }
 
-// freeze stores with the running tasks of a job the requests that they were started with, because
-// these are booked. Alterations apply when the tasks are started again.
+// freeze gives each running task of a job a copy of the requests with which it started, because the
+// scheduler has booked those. An alteration applies when the task starts again.
 func (c *Cell) freeze(j *Job) {
 	var frozen *scheduler.Job
 	for _, t := range j.tasks {
@@ -211,7 +211,7 @@ func (c *Cell) replace(now int64, j, next *Job) {
 		c.freeze(j)
 	}
 	c.touchJob(j, jobState|jobRequest)
-	for _, t := range c.unbooked { // it counts for the job's current project
+	for _, t := range c.unbooked { // their usage counts for the project before the change
 		if t.Job == j {
 			c.touchTask(t)
 		}
@@ -367,8 +367,8 @@ func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option stri
 	return nil
 }
 
-// alterSlots changes the number of slots of a job whose parallel environment is that of SLOTS_PE,
-// or that has none.
+// alterSlots changes the number of slots of a job that has no parallel environment, or that of
+// SLOTS_PE.
 func alterSlots(pe *submit.ParallelRequest, j *Job, a *Answer) error {
 	if has := j.asked.PE; has != nil && has.Name != pe.Name {
 		return denied(Event{Kind: OtherPE, Names: []string{pe.Name, has.Name}})
@@ -444,8 +444,8 @@ func (c *Cell) waitsForItself(id uint32, predecessors []uint32) bool {
 	return false
 }
 
-// existing returns the numbers of the existing jobs of -hold_jid, and the numbers in the list that
-// no job has.
+// existing returns the job numbers to which the references of -hold_jid lead, and those references
+// that are the number of no job.
 func (c *Cell) existing(j *Job, references []string) (there, gone []string) {
 	for _, ref := range references {
 		found := c.matchPredecessors(ref, j.Owner())
@@ -488,7 +488,7 @@ func alterResources(from, to *submit.Request, modified func(soft bool)) {
 	}
 }
 
-// alterQueues does the same for -q.
+// alterQueues replaces the queue requests of -q in the same way.
 func alterQueues(from, to *submit.Request, modified func(soft bool)) {
 	for _, soft := range []bool{false, true} {
 		is := func(q submit.QueueRequest) bool { return q.Soft == soft }

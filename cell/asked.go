@@ -104,7 +104,7 @@ func sameVariable(v, common submit.Variable) submit.Variable {
 	return submit.Variable{Name: sameText(v.Name, common.Name), Value: sameText(v.Value, common.Value)}
 }
 
-// sameList returns common if it is equal to list, and list otherwise. same does the same for
+// sameList returns common if it is equal to list, and otherwise a copy of list. same does so for the
 // elements.
 func sameList[T comparable](list, common []T, same func(T, T) T) []T {
 	if slices.Equal(list, common) && (list == nil) == (common == nil) {
@@ -142,7 +142,7 @@ type common struct {
 	origin  *Origin
 }
 
-// share makes a job share the equal parts of its request with other jobs.
+// share replaces the request of a job by one that jobs with equal requests share.
 func (c *Cell) share(j *Job) { c.shareAmong(c.commons, j) }
 
 func (c *Cell) shareAmong(s *commons, j *Job) {
@@ -155,7 +155,8 @@ func (c *Cell) shareAmong(s *commons, j *Job) {
 	j.asked, j.own, j.Origin = &x.request, ownOf(r, &x.request), x.origin
 }
 
-// like finds a request that is equal except for values that belong to single jobs.
+// like returns the shared request that is equal to r except for the values in own. If there is none, r
+// becomes it.
 func (s *commons) like(r *submit.Request, origin *Origin) *common {
 	fields := requestFields(*r)
 	fields.Command, fields.Name, fields.WorkingDir = "", "", ""

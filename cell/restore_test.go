@@ -253,7 +253,7 @@ func TestBadRecords(t *testing.T) {
 		"no tasks":                  {"job/0000000004", `{"v":1,"owner":"bob"}`, `record "job/0000000004": it has no tasks, or they cannot be read`, 3},
 		"tasks of no array":         {"job/0000000002", `{"v":1,"owner":"alice","waiting":"1-3","task_predecessors":[1,4]}`, `record "job/0000000002": it waits for the tasks of job 4, which is not another array job`, 4},
 		"a task that runs nowhere":  {"task/0000000001/0000000001", `{"v":1,"run":{"started":1}}`, `record "task/0000000001/0000000001": the task is running, but is pending here: it has no grants`, 4},
-		"a number that is none":     {"job/x", `{"v":1}`, `record "job/x": its key has "x" where a number is expected`, 4},
+		"an invalid number":         {"job/x", `{"v":1}`, `record "job/x": its key has "x" where a number is expected`, 4},
 		"a task without a number":   {"task/0000000001", `{"v":1}`, `record "task/0000000001": its key has "" where`, 4},
 		"another kind":              {"future/1", `{"v":1}`, `record "future/1": it is of a kind that this program does not know`, 4},
 		"another kind without more": {"future", `{"v":1}`, `record "future":`, 4},

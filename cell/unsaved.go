@@ -27,8 +27,8 @@ type Change struct {
 // A record that the caller could not store is not returned again: the caller keeps it, and stores
 // the records of the next call after it.
 //
-// Three things are not stored: load values, since hosts report them again, decisions, and pending
-// actions, since they follow from the states of tasks.
+// Some things are not stored: load values, which hosts report again; decisions; and pending actions, which
+// follow from the states of tasks.
 func (c *Cell) Changes() []Change {
 	if !c.unsaved.on {
 		c.unsaved.on = true
@@ -75,7 +75,7 @@ func (c *Cell) Changes() []Change {
 // changes is a list under construction.
 type changes []Change
 
-// put adds a record. nil removes the record.
+// put adds a record with a key. If r is nil, the record with this key is removed.
 func (l *changes) put(key string, r record) {
 	if r == nil {
 		*l = append(*l, Change{Key: key})
@@ -97,7 +97,7 @@ type unsaved struct {
 	users, projects map[string]bool
 	hosts           map[string]bool
 	instances       map[string]bool // queue@host
-	orphans         map[string]bool // likewise
+	orphans         map[string]bool // queue@host
 	reservations    map[uint32]bool
 }
 

@@ -109,7 +109,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("cleared alone: alice %v, p1 %+v", a, p1)
 	}
 	if err := h.UsageReport(h.now, 2, 1, tickets.Amounts{}); err == nil {
-		t.Error("a job that has left has used something")
+		t.Error("a usage report for a finished job is accepted")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestAutomaticUsers(t *testing.T) {
 	h.wait(4000)
 	h.Tick(h.now)
 	if h.policy.users.indexOf("carol") != i {
-		t.Error("carol is gone and her job runs")
+		t.Error("carol was deleted while her job runs")
 	}
 	h.end(1, 1, End{Used: tickets.Amounts{tickets.CPU: 10}})
 	h.run()
@@ -158,7 +158,7 @@ func TestAutomaticUsers(t *testing.T) {
 	h.change(shared)
 	h.run()
 	if h.policy.users.indexOf("carol") != i || h.used("carol", "") == 0 {
-		t.Error("carol is gone too early")
+		t.Error("carol was deleted too early")
 	}
 	h.wait(2 * 3600)
 	h.Tick(h.now)
@@ -167,7 +167,7 @@ func TestAutomaticUsers(t *testing.T) {
 	}
 	h.sub("dave", "")
 	if h.policy.users.indexOf("dave") != i || h.used("dave", "") != 0 {
-		t.Error("dave does not begin anew in the place of carol")
+		t.Error("dave does not get carol's number, or not without her usage")
 	}
 	h.wait(100 * 3600)
 	h.run()
@@ -207,13 +207,13 @@ func TestUsersAndProjectsThatGo(t *testing.T) {
 	h.change(shared)
 	h.run()
 	if h.used("alice", "") != 1000 || h.used("alice", "p1") != 0 || h.policy.Ledger.Projects[h.policy.projects.indexOf("p1")].Decayed[tickets.CPU] != 0 {
-		t.Error("a project that has gone keeps its usage")
+		t.Error("a removed project keeps its usage")
 	}
 	h.change(noTree.with(files{"users/alice": ""}))
 	h.change(shared)
 	h.run()
 	if h.used("alice", "") != 0 {
-		t.Error("a user who has gone keeps the usage")
+		t.Error("a removed user keeps the usage")
 	}
 }
 

@@ -1,7 +1,7 @@
 package job
 
-// Arch returns the name that Grid Engine has for an architecture of Go (GOARCH) on Linux, as
-// in the variable SGE_ARCH: lx-amd64.
+// Arch converts the name of an architecture from Go's (GOARCH) to Grid Engine's name on Linux, such as
+// lx-amd64. The variable SGE_ARCH of jobs contains it.
 func Arch(goarch string) string {
 	switch goarch {
 	case "386":

@@ -79,8 +79,8 @@ func ParseConfig(file string, data []byte) (*job.Description, error) {
 type configReader struct {
 	file string
 	line int
-	next int // index in configKeys of the next key, unless it is optional
-	args int // number of arguments still to come
+	next int // index in configKeys; the keys before it were read or skipped
+	args int // number of arguments that are still missing
 	d    *job.Description
 }
 

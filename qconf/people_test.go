@@ -31,7 +31,7 @@ func TestManagersOperatorsAndHosts(t *testing.T) {
 	}
 	_, err = Load(fstest.MapFS{"managers": {Data: []byte("zoe\nno body\n")}, "adminhosts": {Data: []byte("@group\n")}}, nil)
 	if err == nil || len(Errors(err)) != 2 {
-		t.Errorf("names that are none are taken: %v", err)
+		t.Errorf("invalid names are accepted: %v", err)
 	}
 }
 

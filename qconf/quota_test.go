@@ -108,11 +108,11 @@ func TestResourceQuotasThatAreRefused(t *testing.T) {
 		text string
 		errs []string
 	}{
-		"no brace":            {"name a\n", []string{`r:1: "name" is outside of a set, expected { on a line of its own`}},
-		"all on one line":     {"{ name a }\n", []string{`r:1: "{" is outside of a set, expected { on a line of its own`}},
-		"an end that is none": {"{\nname a\nlimit to s=1\n", []string{"r:3: the file ends in a set, expected a line with }"}},
-		"a set in a set":      {"{\nname a\n{\nlimit to s=1\n}", []string{"r:3: a set in the set that begins in line 1, expected }"}},
-		"an empty set":        {"\n{\n}", []string{"r:2: name: is missing, a resource quota set needs it", "r:2: limit: is missing, a resource quota set needs it"}},
+		"no brace":        {"name a\n", []string{`r:1: "name" is outside of a set, expected { on a line of its own`}},
+		"all on one line": {"{ name a }\n", []string{`r:1: "{" is outside of a set, expected { on a line of its own`}},
+		"an invalid end":  {"{\nname a\nlimit to s=1\n", []string{"r:3: the file ends in a set, expected a line with }"}},
+		"a set in a set":  {"{\nname a\n{\nlimit to s=1\n}", []string{"r:3: a set in the set that begins in line 1, expected }"}},
+		"an empty set":    {"\n{\n}", []string{"r:2: name: is missing, a resource quota set needs it", "r:2: limit: is missing, a resource quota set needs it"}},
 		"what is wrong in it": {"{\nname a b\nname c\nenabled maybe\nLIMIT to s=1\nlimit\n}", []string{
 			`r:2: name: "a b" is not a name: it contains " ", expected printing ASCII without blanks and / : ' \ [ ] { } | ( ) @ % , "`,
 			`r:3: name: comes twice, first in line 2`,

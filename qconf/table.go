@@ -25,7 +25,7 @@ type attribute[T any] struct {
 	def  string // the template's default; an optional attribute that is missing does not get it
 	kind[T]
 	perHost  bool // takes [host=value] and [@group=value] (queue_conf(5))
-	optional bool // not printed and not read when it is not there
+	optional bool // may be missing; if so, it is not printed and gets no default
 	local    bool // allowed in the configuration of a host (sge_conf(5))
 	required bool // has no default
 	// since is the release of Open Cluster Scheduler that introduced an attribute without an effect
@@ -109,7 +109,8 @@ func (t *table[T]) match(lines []line) (known []line, errs []error) {
 // of another kind.
 const maxErrors = 100
 
-// enough reports whether to stop reading a file after a line, and if so, adds that to its errors.
+// enough reports whether to stop reading a file after a line, because it has too many errors. If so, it
+// adds that to the errors.
 func enough(errs []error, l line) ([]error, bool) {
 	if len(errs) < maxErrors {
 		return errs, false
@@ -194,9 +195,9 @@ func (t *table[T]) build(file string, lines []line) (Text, T, error) {
 	return text, obj, errors.Join(errs...)
 }
 
-// readParts reads the value of a line into dst: the default setting; it only checks the settings of
-// hosts and groups. Settings with errors are not in the returned parts. The template's default
-// replaces an invalid default setting; if the template has none, readParts returns no parts.
+// readParts reads the default setting of a line into dst, and checks the settings of hosts and groups.
+// The returned parts lack the settings with errors. The template's default replaces an invalid default
+// setting; if the template has none, readParts returns no parts.
 func (r attribute[T]) readParts(dst *T, l line) (parts []part, errs []error) {
 	refuse := func(value string, err error) {
 		for _, e := range problems(err) {
@@ -239,7 +240,7 @@ func (r attribute[T]) fallback(dst *T) []part {
 	if r.def == "" {
 		return nil
 	}
-	// Its error is for the tests, which read each default.
+	// A default is valid: a test reads each of them.
 	normal, _ := r.read(dst, r.def)
 	return []part{{text: normal}}
 }

@@ -18,8 +18,8 @@ const (
 	Consumable    Kind = 'c' // the remaining amount
 )
 
-// view is the state as used for decisions at a time: load values are corrected for recently started
-// jobs, and capacities for usage by other processes than jobs.
+// view is the state at a time, as decisions see it: load values are corrected for recently started jobs,
+// and capacities for resources that processes other than jobs use.
 type view struct {
 	*State
 	now int64
@@ -78,8 +78,7 @@ func (v *view) correct() {
 	}
 }
 
-// forgetRecent drops tasks that have been running for so long that they count no
-// more, now and ever after.
+// forgetRecent drops the tasks that have been running for so long that they no longer correct the load.
 func (s *State) forgetRecent(now int64, decay float64) {
 	n := 0
 	for n < len(s.recent) && float64(now-s.recent[n].Started) >= decay {
@@ -168,8 +167,8 @@ func (v *view) capacity(p Place, a AttributeID) (float64, bool) {
 	return c, true
 }
 
-// configuredAt returns the value of an attribute in complex_values of a place. The slots of
-// a queue instance count among them.
+// configuredAt returns the value of an attribute in complex_values of a place. For slots of a queue
+// instance that is the attribute slots of the queue.
 func (v *view) configuredAt(p Place, a AttributeID) (value.Value, bool) {
 	if p.layer == atQueue && a == v.model.slots {
 		return v.model.builtin(&v.model.instances[p.index].variant, a)
@@ -188,9 +187,8 @@ func (m *Model) builtin(q *variant, a AttributeID) (value.Value, bool) {
 	return value.Value{}, false
 }
 
-// reduce finds the consumables of hosts for which a load value reports less than the bookings
-// leave, because other processes use them. It reduces their capacity to fit the load value, once in
-// a run.
+// reduce finds the consumables of hosts for which a load value reports less than the bookings leave,
+// because other processes use them. It reduces their capacity to the load value, once in a run.
 func (v *view) reduce() {
 	m := v.model
 	for a := range m.attributes {
@@ -285,8 +283,8 @@ type Resource struct {
 	Total value.Value
 }
 
-// over combines the layers for the load formula and thresholds, which use a single value: a lower
-// layer counts if it is more restrictive.
+// over combines the layers for the load formula and thresholds, which use a single value. The places go
+// from the cluster down to the queue instance; the value of a lower one counts if it is more restrictive.
 func (v *view) over(a AttributeID, places ...Place) (Resource, bool) {
 	r := Resource{Attribute: a}
 	relop := v.model.attributes[a].Relop
@@ -312,8 +310,8 @@ func (p Place) letter() byte {
 	return 'q'
 }
 
-// sortValue returns the load formula for a host, by which hosts are sorted: the smallest
-// first. Where a value is missing it is loadformula.Missing.
+// sortValue returns the value of the load formula for a host. Hosts are sorted by it, the smallest first.
+// If the host lacks a value of the formula, the result is loadformula.Missing.
 func (v *view) sortValue(h HostID) float64 {
 	return v.model.formula.Eval(func(i int) (float64, bool) {
 		id := v.model.formulaAttr[i]

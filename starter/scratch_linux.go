@@ -15,7 +15,7 @@ const limitedByQuota = "quota"
 // space is the limited TMPDIR of a job.
 type space struct {
 	dir  int       // O_PATH descriptor; 0 without a limit
-	full time.Time // when it was first seen without free space; zero for never
+	full time.Time // when watchScratch first saw it full; zero if it never did
 }
 
 // openScratch opens the TMPDIR if its size is limited, before the job can put something else in its
@@ -32,8 +32,8 @@ func (s *Shepherd) openScratch() {
 	s.space.dir = fd
 }
 
-// fullPart is the part of the space below which TMPDIR counts as full: a program whose write was
-// refused seldom leaves nothing free.
+// fullPart is the denominator of the part of the space below which TMPDIR counts as full: 1/100. When a
+// write fails for lack of space, some blocks usually remain free.
 const fullPart = 100
 
 // watchScratch notes when TMPDIR is full. The kernel reports the limit of a project quota as the size
@@ -59,8 +59,8 @@ func (s *Shepherd) scratchNotice(end ending) string {
 		" (scratch); next time request more, for example -l scratch=" + quantity.FormatMemory(quantity.RoundMemory(size+size/2))
 }
 
-// confine makes the kernel refuse to a child of the job's owner what would take its files out of the
-// quota of TMPDIR. This takes root's rights.
+// confine makes the kernel refuse system calls with which a process of the job could move its files out
+// of the quota of TMPDIR. Only root can do this.
 func (s *Shepherd) confine(p *spawn.Program) {
 	if s.d.ScratchLimit == limitedByQuota && s.privileged {
 		p.DenyAttributes()

@@ -75,12 +75,12 @@ func TestWrongCorrections(t *testing.T) {
 	}{
 		"what tells about the submission": {Correction{Parameter: Parameter{"USER", "root"}}, `read-only parameter "USER"`},
 		"the command":                     {Correction{Parameter: Parameter{"CMDNAME", "rm"}}, `read-only parameter "CMDNAME"`},
-		"a number that is none":           {Correction{Parameter: Parameter{"CMDARGS", "x"}}, `sets CMDARGS to "x"`},
+		"an invalid number":               {Correction{Parameter: Parameter{"CMDARGS", "x"}}, `sets CMDARGS to "x"`},
 		"an argument far behind":          {Correction{Parameter: Parameter{"CMDARG999999999", "x"}}, "expected a number"},
 		"an argument before the first":    {Correction{Parameter: Parameter{"CMDARG-1", "x"}}, "expected a number"},
-		"a priority that is none":         {Correction{Parameter: Parameter{"p", "abc"}}, "invalid priority"},
-		"a hold that is none":             {Correction{Parameter: Parameter{"h", "x"}}, "expected u or n"},
-		"a range that is none":            {Correction{Parameter: Parameter{"t_min", "x"}}, "no decimal number"},
+		"an invalid priority":             {Correction{Parameter: Parameter{"p", "abc"}}, "invalid priority"},
+		"an invalid hold":                 {Correction{Parameter: Parameter{"h", "x"}}, "expected u or n"},
+		"an invalid range":                {Correction{Parameter: Parameter{"t_min", "x"}}, "no decimal number"},
 		"a variable without a name":       {Correction{Variable: true}, "no name"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,7 +76,7 @@ func TestDial(t *testing.T) {
 		"certificates and a token":    {Options{Address: "a:1", TLS: &TLS{}, TokenFile: "x"}, "cannot be used together"},
 		"certificates without a port": {Options{Address: "a", TLS: &TLS{}}, "missing port"},
 		"files that are not there":    {Options{Address: "a:1", TLS: &TLS{CA: "/no", Certificate: "/no", Key: "/no"}}, "/no: no such file"},
-		"a token file that is none":   {Options{Address: "a:1", TokenFile: "/no"}, "cannot read the token: open /no"},
+		"a missing token file":        {Options{Address: "a:1", TokenFile: "/no"}, "cannot read the token: open /no"},
 		"a token of two words":        {Options{Address: "a:1", TokenFile: file}, "expected one word"},
 		"a token with a line's end":   {Options{Address: "a:1", Token: "a\nX: y"}, "expected one word"},
 	} {

@@ -84,7 +84,7 @@ func FuzzFrame(f *testing.F) {
 					t.Errorf("the stream ends at %d of %d bytes without an error", at, len(b))
 				}
 				if !bytes.Equal(again.Bytes(), b[:at]) {
-					t.Error("frames are not what they were")
+					t.Error("frames that were read and written again have changed")
 				}
 				return
 			}

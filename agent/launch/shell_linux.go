@@ -13,8 +13,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// scriptShell returns the shell_start_mode with which a script runs by SCRIPT_SHELL of
-// execd_params: with the shell of -S, otherwise by its #! line, otherwise with the shell of the
+// scriptShell returns the shell_start_mode that SCRIPT_SHELL of execd_params gives a script. The script
+// runs with the shell of -S; if there is none, by its #! line; without that line, with the shell of the
 // queue.
 func scriptShell(c job.Command, script []byte) job.ShellStartMode {
 	switch {
@@ -42,7 +42,7 @@ func interpreter(script []byte) string {
 }
 
 // unfound explains which file was not found when the program of a job could not be executed, and
-// names the remedy: the supervisor only names the file. It is empty if there is nothing to add.
+// names the remedy: the supervisor only names the file. The text is empty if there is nothing to add.
 func unfound(d *job.Description) string {
 	c := d.Command
 	if !strings.Contains(c.Shell, "/") && (c.Binary && !c.NoShell || !c.Binary && c.StartMode != job.UnixBehavior) {
@@ -64,9 +64,9 @@ func unfound(d *job.Description) string {
 	return ""
 }
 
-// misread describes a fault of the script of a job that failed, if the interpreter does not
-// understand the script; otherwise it is empty. Python and others understand CR LF, but no kernel
-// understands it in a #! line, and no shell does anywhere.
+// misread describes a fault in the script of a failed job that its interpreter does not understand; it is
+// empty if there is none. Python and others understand CR LF, but the kernel does not understand it in a
+// #! line, and shells do not understand it anywhere.
 func misread(d *job.Description) string {
 	c := d.Command
 	if c.Binary || c.StartMode != job.UnixBehavior && !strings.HasSuffix(c.Shell, "sh") {

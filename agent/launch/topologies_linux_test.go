@@ -57,7 +57,7 @@ func TestTopologies(t *testing.T) {
 	check("and then", less, false)
 	online = "0-x"
 	if got, err := all.read(file); err == nil {
-		t.Errorf("of a list that is none there is %+v", got)
+		t.Errorf("an invalid list gives %+v", got)
 	}
 	online = first
 	check("after an error", less, false)

@@ -22,7 +22,7 @@ import (
 
 const testPatience = 3 * time.Minute
 
-// helper names the variable that makes the test something else.
+// helper is the environment variable that makes the test binary another program, see TestMain.
 const helper = "EXECD_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -178,14 +178,14 @@ func beHolder() error {
 	return forEver()
 }
 
-// forEver waits for a signal, which ends us, or for a day.
+// forEver waits for a day, or until a signal ends the process.
 func forEver() error {
 	pause(context.Background(), 24*time.Hour)
 	return nil
 }
 
-// TestProcessesUseScopeConcurrently opens and closes the scope in many processes at the same time.
-// It ends and is created again repeatedly, and every process gets a scope.
+// TestProcessesUseScopeConcurrently opens and closes the scope from several goroutines at the same time.
+// The scope ends and is created again repeatedly, and every caller gets a scope.
 func TestProcessesUseScopeConcurrently(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd)
 	var wg sync.WaitGroup
@@ -220,7 +220,7 @@ func TestProcessesUseScopeConcurrently(t *testing.T) {
 	ended(t)
 }
 
-// service is a unit that starts a job in the scope and lives on.
+// service is a unit that starts a job in the scope and continues to run.
 const service = "execd-test.service"
 
 // TestJobsOutliveTheirService checks that jobs, with their limits, survive the end of their service
@@ -297,14 +297,14 @@ func TestJobsOutliveTheirService(t *testing.T) {
 		}
 		check(strings.Join(command, " ") + ": " + out)
 	}
-	// At first, after restart, none after kill, and after start.
+	// The first process, that after restart, none (0) after kill, and that after start.
 	if len(mains) != 4 {
 		t.Errorf("the service had the main processes %v", mains)
 	}
 }
 
-// beService starts a "supervisor" in the scope, which is a sleep, and a "job" in
-// a group with limits, and waits. It does so once.
+// beService starts two sleeps, a "supervisor" in the scope and a "job" in a group with limits, and waits.
+// If an earlier call has started them, it only waits.
 func beService() error {
 	dir := os.Getenv("EXECD_TEST_DIR")
 	if _, err := os.Stat(dir + "/job"); err == nil {
@@ -352,7 +352,7 @@ func TestScopeOfAUser(t *testing.T) {
 	unit := fmt.Sprintf("user@%d.service", alice)
 	drop := "/run/systemd/system/" + unit + ".d"
 	runtime := fmt.Sprintf("/run/user/%d", alice)
-	// What a login does, where there is no PAM.
+	// A login does this with PAM, which the guest does not have.
 	err := errors.Join(os.MkdirAll(drop, 0o755),
 		os.WriteFile(drop+"/test.conf", []byte("[Service]\nPAMName=\nEnvironment=XDG_RUNTIME_DIR="+runtime+"\n"), 0o644))
 	if err != nil {
@@ -408,7 +408,7 @@ func beUser() error {
 	if err != nil || len(g.Unmet()) > 0 {
 		return fmt.Errorf("cannot make the group: %w, %v", err, g.Unmet())
 	}
-	defer g.Remove(testPatience) //nolint:errcheck // the scope goes with us
+	defer g.Remove(testPatience) //nolint:errcheck // the scope ends with this process
 	out, err := exec.CommandContext(context.Background(), "/bin/sh", "-c",
 		"echo 0 > "+g.Paths().Unified+"/cgroup.procs && cat /proc/self/cgroup "+g.Paths().Unified+"/memory.max").CombinedOutput()
 	want := fmt.Sprintf("/user.slice/user-%d.slice/user@%d.service/", alice, alice)

@@ -10,10 +10,10 @@ import (
 	"github.com/execd-project/execd/qconf"
 )
 
-// UntrustedProgram is a program of a configuration that a job is refused for, since others than
-// root and the user that it runs as can change it.
+// UntrustedProgram is a program of a configuration that the agent refuses to run as another user than
+// the job's owner, because users other than root and that user can change it.
 type UntrustedProgram struct {
-	File, Attribute string // where the configuration names it, such as queues/all.q and prolog
+	File, Attribute string // the place in the configuration, such as queues/all.q and prolog
 	User            string // the user that it runs as
 	Err             *trust.Error
 }

@@ -1,5 +1,5 @@
-// Package lazyregexp compiles regular expressions on first use. All commands are one executable,
-// and most commands use none of its expressions: compiling them at the start would slow down every
+// Package lazyregexp compiles regular expressions on first use. All commands are one executable, and most
+// commands use none of the executable's expressions: compiling them at the start would slow down every
 // qsub and qstat.
 package lazyregexp
 

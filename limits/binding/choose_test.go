@@ -207,7 +207,7 @@ func TestReasonsOfARefusal(t *testing.T) {
 		"explicit core in use":                {"SCc", explicit(t, "0,0:0,1"), CoreInUse, "set explicit:0,0:0,1: a core is in use by another job: 0,1"},
 		"explicit core twice":                 {"SCC", explicit(t, "0,1:0,1"), Malformed, "core 0,1 twice"},
 		"explicit without cores":              {"SCC", Request{Strategy: Explicit}, Malformed, "no cores"},
-		"a strategy that is none":             {"SCC", Request{Strategy: 9}, Malformed, "unknown strategy"},
+		"an invalid strategy":                 {"SCC", Request{Strategy: 9}, Malformed, "unknown strategy"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			top, used := host(t, c.host)

@@ -142,8 +142,8 @@ func TestReadRefusesWhatMakesNoSense(t *testing.T) {
 	for sentence, c := range map[string]struct {
 		file, content, want string
 	}{
-		"a list that is none":   {cpuDir + "online", "0-x", `cannot read the CPU topology: /sys/devices/system/cpu/online: cannot read CPU list "0-x": "0-x" is not a number`},
-		"an id that is none":    {cpuDir + "cpu0/topology/core_id", "zero", `core_id: cannot read number "zero"`},
+		"an invalid list":       {cpuDir + "online", "0-x", `cannot read the CPU topology: /sys/devices/system/cpu/online: cannot read CPU list "0-x": "0-x" is not a number`},
+		"an invalid id":         {cpuDir + "cpu0/topology/core_id", "zero", `core_id: cannot read number "zero"`},
 		"siblings that are not": {cpuDir + "cpu1/topology/core_cpus_list", "1-0", `core_cpus_list: cannot read CPU list "1-0"`},
 		"a node of nonsense":    {nodeDir + "node0/cpulist", "0-99999999", "node0/cpulist: cannot read CPU list"},
 		"a distance of none":    {nodeDir + "node0/distance", "10 far", `distance: cannot read distance "far"`},

@@ -98,7 +98,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	if (Formula{}).Eval(nil) != 0 {
-		t.Error("the formula that is none")
+		t.Error("the formula NONE has a value")
 	}
 }
 

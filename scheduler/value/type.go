@@ -88,9 +88,8 @@ func (r Relop) String() string {
 	return ""
 }
 
-// Holds reports whether a relation holds. For a request, it stands on the left
-// and the offer on the right; for a load threshold, the load stands on the left and
-// the limit on the right.
+// Holds reports whether a relation holds. left is a request and right the offer, or left is a load and
+// right its threshold.
 func (r Relop) Holds(left, right float64) bool {
 	switch r {
 	case Equal:

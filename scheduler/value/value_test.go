@@ -100,7 +100,7 @@ func TestNumbers(t *testing.T) {
 	for _, text := range []string{
 		"", " 1", "1 ", "yes", "t", "1:30", "1:2:3:4", "3000000000:0:0", "0:3000000000:0", "1GB", "1P", "1h", "1x", "08", "0x", "0xg", "0x1p3", "0b1",
 		".", "-", "+", "1:0:0k", "TRUEx", "1_000", "0x1_0", "--1", "1-", "1e", "1ek", "k", "K1",
-		// What the original takes for a number of some sort:
+		// The original reads these as numbers:
 		"nan", "inf", "-inf", "-infinity", "1e400", "1e308T", "0x1.8", "-0x1.8", "1/2", "1,2", "0x7fffffffffffffffffff", "inf:0:0",
 	} {
 		if got, err := number(text); err == nil {
@@ -151,7 +151,7 @@ func TestKeywords(t *testing.T) {
 		}
 	}
 	if Type(0).String()+Relop(0).String()+Type(99).String()+Relop(99).String() != "" {
-		t.Error("what is not a type or operator has a name")
+		t.Error("an invalid type or operator has a name")
 	}
 }
 
@@ -207,7 +207,7 @@ func TestMatch(t *testing.T) {
 	}
 	for r := Equal; r < relops; r++ {
 		if none.Match(r, OfNumber(Int, 0)) || one.Match(r, Value{}) || one.Match(r, OfNumber(Double, 1)) || one.Match(r, OfText(String, "1")) {
-			t.Errorf("%s matches what is not there, or of another type", r)
+			t.Errorf("%s matches a missing value, or one of another type", r)
 		}
 	}
 	if _, err := ParseRequest(String, expression.HostNames{}, "(lx*"); err == nil {
@@ -241,10 +241,10 @@ func TestCheckConsumable(t *testing.T) {
 
 func TestExtremes(t *testing.T) {
 	if !Exclusive.Holds(0, -1) || Exclusive.Holds(1, -1) {
-		t.Error("who does not want to be alone is content with anything")
+		t.Error("EXCL has to hold for each offer if the request is 0, and only then")
 	}
 	if OfNumber(Int, math.Inf(1)).Number() != Infinity || OfNumber(Int, math.Inf(-1)).Number() != -Infinity || OfNumber(Int, math.NaN()).IsValid() {
-		t.Error("a number that is none is a value")
+		t.Error("infinity has another number, or NaN is a valid value")
 	}
 	if OfNumber(String, 1).IsValid() || OfText(Int, "1").IsValid() || OfNumber(0, 1).IsValid() {
 		t.Error("a value of the wrong type")

@@ -6,12 +6,12 @@ import (
 	"github.com/execd-project/execd/simulate/script"
 )
 
-// holding finds the submissions during which all queues were disabled, so that one scheduling run
-// sees all jobs together. A script may enable queues without a line that disables them. before is
-// the line before which they must have been disabled, -1 if there is none.
+// holding finds the lines during which all queues were disabled, so that one scheduling run sees the
+// submitted jobs together. held marks these lines. A script may enable queues without a line that
+// disables them. before is then the line before which they must have been disabled; otherwise it is -1.
 //
-// That was before the first submission. But if the script submitted jobs and then waited without
-// looking at the result, it was before the first submission after that.
+// That line is the first submission. But if the script submitted jobs and then waited without a look at
+// the result, it is the first submission after the wait.
 func holding(lines []script.Line) (before int, held []bool) {
 	held = make([]bool, len(lines))
 	before = -1
@@ -46,8 +46,8 @@ func isSubmission(l *script.Line) bool {
 	return l.Kind == script.Command && strings.HasPrefix(l.Command, "qsub ")
 }
 
-// looksBefore reports whether the state is printed only once, under the name of steps that show
-// priorities while nothing can start. In this case the queues stay disabled.
+// looksBefore reports whether the script has a single capture, named "before": such scripts show the
+// priorities of jobs while no job can start. Their queues stay disabled.
 func looksBefore(lines []script.Line) bool {
 	captures := 0
 	for i := range lines {

@@ -89,15 +89,15 @@ func TestRunRefuses(t *testing.T) {
 		files []string
 		want  string
 	}{
-		"no script":              {nil, "cannot read the script: open jobs.txt: file does not exist"},
-		"lines that are none":    {[]string{"jobs.txt", "??\n# wait x\n"}, "jobs.txt:1: \"??\": expected USER: COMMAND, \"   -> ANSWER\" or \"# COMMENT\"\njobs.txt:2: \"# wait x\": expected \"wait N s\""},
-		"commands that are none": {[]string{"jobs.txt", "a: ls\na: qsub 'x\n"}, "jobs.txt:1: \"ls\": " + unknownCommand() + "\njobs.txt:2: \"qsub 'x\": a quote ' is not closed"},
-		"a parameter":            {[]string{"jobs.txt", "root: qconf -Msconf   (nosuch 1)\n"}, `jobs.txt:1: "nosuch 1": expected a parameter of sched_conf(5) and its value`},
-		"a wait without an end":  {[]string{"jobs.txt", "# wait 999999999 s\n"}, "jobs.txt: the script lasts more than 7 days"},
-		"a host":                 {[]string{"jobs.txt", "# n9:load_avg changed to 1\n"}, `jobs.txt:1: "n9": there is no such host`},
-		"load values":            {[]string{"jobs.txt", "", "input/load_values", "n1:x\nn9:a:b\n"}, "input/load_values:1: \"n1:x\": expected HOST:ATTRIBUTE:VALUE\ninput/load_values:2: \"n9\": there is no such host"},
-		"usage":                  {[]string{"jobs.txt", "", "input/initial_usage", "usage:\nalice cpu=lots\n"}, `input/initial_usage: line 2: "alice cpu=lots": expected [user|project|in project] NAME cpu=N mem=N io=N, or stamp N s ago`},
-		"a configuration":        {[]string{"jobs.txt", "", "input/pes/p", "pe_name p\nslots many\n"}, `input/pes/p:2: slots: "many" is not a number, expected one from 0 to 9999999`},
+		"no script":             {nil, "cannot read the script: open jobs.txt: file does not exist"},
+		"invalid lines":         {[]string{"jobs.txt", "??\n# wait x\n"}, "jobs.txt:1: \"??\": expected USER: COMMAND, \"   -> ANSWER\" or \"# COMMENT\"\njobs.txt:2: \"# wait x\": expected \"wait N s\""},
+		"unknown commands":      {[]string{"jobs.txt", "a: ls\na: qsub 'x\n"}, "jobs.txt:1: \"ls\": " + unknownCommand() + "\njobs.txt:2: \"qsub 'x\": a quote ' is not closed"},
+		"a parameter":           {[]string{"jobs.txt", "root: qconf -Msconf   (nosuch 1)\n"}, `jobs.txt:1: "nosuch 1": expected a parameter of sched_conf(5) and its value`},
+		"a wait without an end": {[]string{"jobs.txt", "# wait 999999999 s\n"}, "jobs.txt: the script lasts more than 7 days"},
+		"a host":                {[]string{"jobs.txt", "# n9:load_avg changed to 1\n"}, `jobs.txt:1: "n9": there is no such host`},
+		"load values":           {[]string{"jobs.txt", "", "input/load_values", "n1:x\nn9:a:b\n"}, "input/load_values:1: \"n1:x\": expected HOST:ATTRIBUTE:VALUE\ninput/load_values:2: \"n9\": there is no such host"},
+		"usage":                 {[]string{"jobs.txt", "", "input/initial_usage", "usage:\nalice cpu=lots\n"}, `input/initial_usage: line 2: "alice cpu=lots": expected [user|project|in project] NAME cpu=N mem=N io=N, or stamp N s ago`},
+		"a configuration":       {[]string{"jobs.txt", "", "input/pes/p", "pe_name p\nslots many\n"}, `input/pes/p:2: slots: "many" is not a number, expected one from 0 to 9999999`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			printed, _, err := run(t, files2(append(queue, c.files...)...))
@@ -151,10 +151,10 @@ func TestHolding(t *testing.T) {
 		before int
 		held   string // a letter for each line
 	}{
-		"nothing is enabled":         {"a: qsub x\n# wait 1 s\n", -1, "--"},
-		"what is disabled by a line": {"a: qsub x\nroot: qmod -d '*'\na: qsub y\nroot: qmod -e '*'\n", -1, "-hh-"},
-		"before the first job":       {"# capture output/c\na: qsub x\na: qsub y\n# wait 1 s\n# capture output/d\na: qsub z\nroot: qmod -e '*'\n", 1, "-hhhhh-"},
-		"behind jobs that were let go": {
+		"nothing is enabled":     {"a: qsub x\n# wait 1 s\n", -1, "--"},
+		"a line disables queues": {"a: qsub x\nroot: qmod -d '*'\na: qsub y\nroot: qmod -e '*'\n", -1, "-hh-"},
+		"before the first job":   {"# capture output/c\na: qsub x\na: qsub y\n# wait 1 s\n# capture output/d\na: qsub z\nroot: qmod -e '*'\n", 1, "-hhhhh-"},
+		"after jobs that were started": {
 			"a: qsub x\n# wait 4 s\na: qsub y\na: qsub z\n# wait 3 s\nroot: qmod -e '*'\n", 2, "--hhh-",
 		},
 	} {
@@ -180,12 +180,12 @@ func TestTimetable(t *testing.T) {
 		output string  // qstat.txt
 		want   []int64 // milliseconds after the first of January 2026
 	}{
-		"of nothing known":                  {submitted, "", []int64{0, 150, 300, 5300}},
-		"of the time of a submission":       {submitted, "2 0.5 y a qw 01/01/2026 00:01:00 1\n", []int64{60849, 60999, 61149, 66149}},
-		"of the run that started a job":     {submitted, "1 0.5 x a r 01/01/2026 00:01:00 q@n1 1\n", []int64{60499, 60649, 60799, 65799}},
-		"of comments":                       {"# T0 = 1767225700\na: qsub x\n# wait 7 s\n# capture output/c\n", "", []int64{100000, 100000, 100150, 107150}},
-		"of a date that somebody has typed": {"a: qsub -a 202601010200 x\n", "", []int64{3600000}},
-		"of a reservation":                  {"# reservation 1: starts 12 s after submission\na: qrsub -a 202601010200.12 -d 9\n", "", []int64{7200000, 7200000}},
+		"without any evidence":          {submitted, "", []int64{0, 150, 300, 5300}},
+		"by the time of a submission":   {submitted, "2 0.5 y a qw 01/01/2026 00:01:00 1\n", []int64{60849, 60999, 61149, 66149}},
+		"by the run that started a job": {submitted, "1 0.5 x a r 01/01/2026 00:01:00 q@n1 1\n", []int64{60499, 60649, 60799, 65799}},
+		"by comments":                   {"# T0 = 1767225700\na: qsub x\n# wait 7 s\n# capture output/c\n", "", []int64{100000, 100000, 100150, 107150}},
+		"by a date that the user typed": {"a: qsub -a 202601010200 x\n", "", []int64{3600000}},
+		"by a reservation":              {"# reservation 1: starts 12 s after submission\na: qrsub -a 202601010200.12 -d 9\n", "", []int64{7200000, 7200000}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			fsys := files2()

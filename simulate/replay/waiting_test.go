@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWhyJobsWait checks the reasons why jobs are pending, if there are several, as the original
-// reported them.
+// TestWhyJobsWait checks which reason is reported for a pending job that has several. The expected reasons
+// are those of the original.
 func TestWhyJobsWait(t *testing.T) {
 	printed, _, err := run(t, files2(
 		"input/complexes", "", "input/sched_conf", "schedule_interval 0:0:2\n",

@@ -17,7 +17,7 @@ var handlerAddr, restorerAddr uintptr
 // The data and the descriptor that the handler writes to.
 var (
 	wakeFD int32  = -1
-	one    uint64 = 1 //nolint:unused // by the handler
+	one    uint64 = 1 //nolint:unused // the handler uses it
 )
 
 // kernelSigaction is the struct sigaction of rt_sigaction(2).
@@ -43,7 +43,7 @@ func Listen(signals ...syscall.Signal) (*Listener, error) {
 	}
 	wakeFD = int32(fd)
 	// The handler uses the signal stack, because goroutine stacks are too small for a signal frame.
-	// With SA_RESTART, as in Go's own handlers, no system call fails because of it.
+	// With SA_RESTART, as in Go's own handlers, no system call fails because of the handler.
 	action := kernelSigaction{
 		handler: handlerAddr, restorer: restorerAddr,
 		flags: saOnStack | saRestart | saRestorer, mask: ^uint64(0),

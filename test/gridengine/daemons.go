@@ -15,8 +15,8 @@ import (
 // GIDRange is the cell's gid_range: the additional group IDs that mark jobs.
 const GIDRange = "30000-30999"
 
-// startMaster makes the master's first tables, as Debian's init_cluster does,
-// and starts sge_qmaster.
+// startMaster creates the initial objects of the master, as Debian's init_cluster does, and starts
+// sge_qmaster.
 func (c *Cell) startMaster(cfg Config) error {
 	text, err := c.install.configuration()
 	if err != nil {

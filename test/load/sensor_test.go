@@ -48,8 +48,8 @@ func TestLoadSensors(t *testing.T) {
 	scripts["users"] = string(text)
 	dir := t.TempDir()
 	var theirPaths, ourPaths []string
-	// In the other order sge_execd 8.1.9 was observed to loop forever: it does not wait for another
-	// sensor after one that has answered.
+	// In the reverse order, sge_execd 8.1.9 was observed to loop forever: after a sensor has answered, it
+	// does not wait for the next one.
 	for _, name := range []string{"users", "untidy"} {
 		script := scripts[name]
 		path := filepath.Join(dir, name)

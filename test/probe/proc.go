@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// A process is the information of /proc about a process, in a form that is the same in each run.
-// The Go runtime raises the probe's soft limit of open files and catches signals that were ignored
-// at its start; the ancestors' entries show the real values. Blocked signals are reported only for
-// the probe, since shells temporarily block all of them.
+// A process holds what /proc says about a process, in a form that is the same in each run. In the probe's
+// own entry, the soft limit of open files and the ignored signals are those of the Go runtime, which
+// changes them; the entries of its ancestors show the real values. Blocked signals are reported only for
+// the probe, because shells temporarily block all of them.
 type process struct {
 	Argv    []string
 	Environ []string // sorted; duplicates kept
 	Exe     string
 	Cwd     string
-	Session string // "own" for a leader, else the relation of the leader
+	Session string // "own" for a leader, otherwise the place of the leader among the ancestors
 	Group   string
 	TTY     bool
 	Nice    string
@@ -64,7 +64,7 @@ func ancestry(pid int) ([]process, error) {
 	return chain, nil
 }
 
-// relation returns the process ID relative to chain[i].
+// relation describes a process ID as seen from chain[i]: its own, that of a process of the chain, or another.
 func relation(chain []process, i, id int) string {
 	if chain[i].pid == id {
 		return "own"

@@ -18,10 +18,9 @@ import (
 var nasty = []string{"plain", "two words", "", "new\nline", `q'u"o\te`, "$HOME `id` *", "\xff\xfe\x01", "-s", "job_owner=root", "a=b\nprolog=/bin/id"}
 
 // TestInvocation checks which program is executed with which arguments: for each shell_start_mode,
-// kind of job, and starter_method, for a shell that is a login shell and one that is not. The words
-// stand for: SH the shell, SCR the script, CMD the command, ST the starter method, and INT the
-// interpreter that the script names; a small letter first is for the base name, with a dash in
-// front for a login shell.
+// kind of job, and starter_method, with a login shell and without. In the table, SH is the shell, SCR the
+// script, CMD the command, ST the starter method, and INT the interpreter that the script names. sh0 and
+// st0 are base names, with a dash in front for a login shell.
 func TestInvocation(t *testing.T) {
 	type want struct {
 		exe  string
@@ -184,12 +183,12 @@ func TestPrograms(t *testing.T) {
 			},
 			failed: job.FailedShell, says: `/no/such/shell`,
 		},
-		"nobody looks at the shell in unix_behavior": {
+		"unix_behavior ignores the shell": {
 			script: "echo fine",
 			edit:   func(j *testJob) { j.d.Command.Shell = "/no/such/shell" },
 			out:    "fine\n",
 		},
-		"a missing command is the shell's matter": {
+		"the shell reports a missing command": {
 			edit: func(j *testJob) {
 				j.d.Command = job.Command{File: "/no/such/command", Binary: true, Shell: "/bin/sh", StartMode: job.UnixBehavior}
 			},
@@ -270,9 +269,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestBytesArriveUnharmed sends every byte but NUL through an argument and a
-// variable, with the file of arguments and, where a line can carry them,
-// without it.
+// TestBytesArriveUnharmed passes every byte but NUL to a job in an argument and in a variable. It does so
+// with the file of arguments and, for bytes that the config file can hold, without it.
 func TestBytesArriveUnharmed(t *testing.T) {
 	every := make([]byte, 0, 255)
 	for b := 1; b < 256; b++ {
@@ -283,12 +281,12 @@ func TestBytesArriveUnharmed(t *testing.T) {
 		args        []string
 		noArguments bool
 	}{
-		"as we write it":           {[]string{string(every), long, "", "\n", `\n`, `\\n`}, false},
-		"as a real execd does":     {[]string{strings.ReplaceAll(string(every), "\n", ""), "", `\n`, `a\`, "=", "job_arg1=x"}, true},
+		"as execd writes it":       {[]string{string(every), long, "", "\n", `\n`, `\\n`}, false},
+		"as sge_execd writes it":   {[]string{strings.ReplaceAll(string(every), "\n", ""), "", `\n`, `a\`, "=", "job_arg1=x"}, true},
 		"no arguments at all":      {nil, false},
 		"many arguments":           {slices.Repeat([]string{"a", "b c"}, 5000), false},
 		"many arguments, no file":  {slices.Repeat([]string{"a", "b c"}, 5000), true},
-		"one that is empty":        {[]string{""}, true},
+		"one empty argument":       {[]string{""}, true},
 		"carriage returns at ends": {[]string{"a\r", "\r"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -318,11 +316,11 @@ func TestBytesArriveUnharmed(t *testing.T) {
 	}
 }
 
-// TestPriority checks that the nice value of a job is that of its queue, also 0, whatever that of the
-// daemon is.
+// TestPriority checks that the nice value of a job is that of its queue, even if that is 0 and the daemon
+// has another.
 func TestPriority(t *testing.T) {
 	testenv.Require(t, testenv.Root)
-	runtime.LockOSThread() // whose nice value the shepherd inherits
+	runtime.LockOSThread() // the shepherd inherits the nice value of the thread
 	defer runtime.UnlockOSThread()
 	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err == nil {
@@ -352,7 +350,7 @@ func TestFirstMoments(t *testing.T) {
 			t.Fatal(err)
 		}
 		const highest = 19
-		j.d.Nice = min(20-own+3, highest) // which an ordinary user may set from our own
+		j.d.Nice = min(20-own+3, highest) // an ordinary user may only raise the value
 		j.run()
 		j.expect(0)
 		r := j.report("out")

@@ -41,7 +41,7 @@ func TestInjectedConfig(t *testing.T) {
 		"behind the directory":    {"cwd=", "prolog=root@%"},
 		"behind the shell":        {"shell_path=", "script_file=%"},
 		"a key that is not known": {"job_arg1=argument", "whatever=1"},
-		"a line that is none":     {"job_arg1=argument", "line two"},
+		"an invalid line":         {"job_arg1=argument", "line two"},
 		"an empty line":           {"job_arg1=argument", ""},
 	} {
 		for _, m := range []mode{asRoot, asAdmin} {

@@ -18,12 +18,12 @@ type outcome struct {
 	children []*outcome
 }
 
-// slow is the number of seconds above which a test reports its duration in the guest. Its replay
-// here takes no time.
+// slow is the number of seconds above which the replay of a test reports how long the test took in the
+// guest. The replay itself takes no time.
 const slow = 10
 
-// replay makes subtests of what the tests of one package have printed, as go test
-// -json would have reported them, so that each counts here.
+// replay reports each test that a package has run in the guest as a subtest of t. printed is the output of
+// the tests with -test.v.
 func replay(t *testing.T, printed []byte, status int) {
 	cmd := exec.Command("go", "tool", "test2json")
 	cmd.Stdin = bytes.NewReader(printed)
@@ -57,7 +57,7 @@ func (o *outcome) verdict(status int, failed bool) string {
 		return "there was no test to run: see which ones the table names"
 	}
 	if skipped := o.skipped(); len(skipped) > 0 {
-		return "nothing may skip in a guest: leave out in the table what this guest is not: " + strings.Join(skipped, ", ")
+		return "no test may skip in a guest: exclude in the table the tests that do not fit this guest: " + strings.Join(skipped, ", ")
 	}
 	return ""
 }
@@ -175,7 +175,7 @@ TestB  "" []
 		t.Errorf("got\n%s\nwant\n%s", &b, want)
 	}
 	if _, err := collect([]byte("no event\n")); err == nil {
-		t.Error("a line that is no event is no error")
+		t.Error("a line that is not an event gives no error")
 	}
 }
 
@@ -194,14 +194,14 @@ func TestVerdict(t *testing.T) {
 		failed  bool
 		want    string
 	}{
-		"all is well":                               {[]string{"pass", "pass"}, 0, false, ""},
-		"a failure is a failure":                    {[]string{"fail"}, 1, true, ""},
-		"a guest that is gone":                      {[]string{"pass"}, -1, false, "before the tests"},
-		"a program that dies between its tests":     {[]string{"pass"}, 2, false, "status 2"},
-		"a program that hides a failure":            {[]string{"fail"}, 0, true, "status 0"},
-		"a table that names no test that exists":    {nil, 0, false, "no test to run"},
-		"a table with a test that the guest is not": {[]string{"pass", "skip"}, 0, false, "is not: TestA/b1"},
-		"a failure besides a skip":                  {[]string{"fail", "skip"}, 1, true, "is not: TestA/b1"},
+		"all tests pass":                        {[]string{"pass", "pass"}, 0, false, ""},
+		"a test fails":                          {[]string{"fail"}, 1, true, ""},
+		"a guest that stopped too early":        {[]string{"pass"}, -1, false, "before the tests"},
+		"a program that dies between its tests": {[]string{"pass"}, 2, false, "status 2"},
+		"a program that hides a failure":        {[]string{"fail"}, 0, true, "status 0"},
+		"a table that selects no test":          {nil, 0, false, "no test to run"},
+		"a test that does not fit the guest":    {[]string{"pass", "skip"}, 0, false, "this guest: TestA/b1"},
+		"a failure besides a skip":              {[]string{"fail", "skip"}, 1, true, "this guest: TestA/b1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

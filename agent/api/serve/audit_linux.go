@@ -15,12 +15,12 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// The log records orders of masters before they are carried out, because an agent that is killed in
-// between may or may not get the order again. A second record follows if the order was refused or
-// failed. It records orders of ordinary users after they were carried out, because such users can
-// cause any number of refusals.
+// The log records orders of masters before the agent carries them out: if the agent is killed in between,
+// it may not get the order again. A second record follows if the order was refused or failed. The log
+// records orders of ordinary users after they were carried out, because such users can cause any number
+// of refusals.
 
-// caller returns the audit log's description of a peer whose user has not been identified yet.
+// caller describes a peer for the audit log before its user has been identified.
 func (c *call) caller() audit.Caller {
 	on, _ := c.r.Context().Value(peerKey{}).(*connection)
 	switch {
@@ -114,7 +114,7 @@ func (c *call) notStarted(q *api.BatchRequest, results []api.StartResult) {
 	c.record.Error = strings.Join(list, "\n")
 }
 
-// describe fills in the objects of a message.
+// describe adds the arguments and objects of a message to the record.
 func (c *call) describe(q any) {
 	r := c.record
 	change := func(kind, name, change string, attributes map[string]audit.Attribute) {

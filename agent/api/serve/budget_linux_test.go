@@ -23,17 +23,17 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	ok("a", 10)
-	full("a", 1) // its own share
+	full("a", 1) // the share of a is used up
 	ok("b", 5)
-	full("c", 1) // that of all
+	full("c", 1) // the total is used up
 	b.give("b", 5)
 	ok("c", 5)
 	b.give("c", 5)
 	b.give("a", 10)
-	ok("a", 100) // alone it may be larger than any share
+	ok("a", 100) // if nothing else is in use, a size may exceed the share and the total
 	full("b", 1)
 
-	// Who waits gets what is given back.
+	// A waiting caller gets the bytes that another gives back.
 	got := make(chan error, 1)
 	go func() { got <- b.take(ctx, "b", 7, time.Minute) }()
 	b.give("a", 100)

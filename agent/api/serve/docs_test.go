@@ -20,14 +20,14 @@ import (
 
 const page = "../../../docs/api.md"
 
-// example is a command of docs/api.md with what it prints.
+// example is a command of docs/api.md with its output.
 type example struct {
 	line          int
 	command, want string
 }
 
-// examples reads the blocks "console" of a page. A command begins with "$ " and goes on
-// while its lines are indented; what follows is its output.
+// examples reads the blocks "console" of a page. A command begins with "$ " and continues in indented
+// lines. The lines after it are its output.
 func examples(t *testing.T, path string) []example {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -60,11 +60,11 @@ func TestDocumentation(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The server begins with certificates that the page then replaces.
-	a := newAuthority(t, "former")
-	former := write(t, dir, a.issue(t, certificate{names: []string{"former"}, server: true}), a)
+	// The server begins with certificates that the commands of the page then replace.
+	a := newAuthority(t, "previous")
+	previous := write(t, dir, a.issue(t, certificate{names: []string{"previous"}, server: true}), a)
 	files := certfile.Paths{CA: filepath.Join(dir, "ca.pem"), Certificate: filepath.Join(dir, "n1.pem"), Key: filepath.Join(dir, "n1-key.pem")}
-	if err := errors.Join(os.Rename(former.Certificate, files.Certificate), os.Rename(former.Key, files.Key)); err != nil {
+	if err := errors.Join(os.Rename(previous.Certificate, files.Certificate), os.Rename(previous.Key, files.Key)); err != nil {
 		t.Fatal(err)
 	}
 	r := run(t, func(o *Options) {
@@ -117,7 +117,7 @@ func TestDocumentationIsComplete(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile("`json:\"([a-z0-9_]+)").FindAllStringSubmatch(source, -1) {
 		if strings.HasPrefix(m[1], "ru_") {
-			continue // those of accounting(5)
+			continue // described in accounting(5)
 		}
 		if !regexp.MustCompile(`[^a-z_]` + m[1] + `[^a-z_]`).Match(text) {
 			t.Errorf("%s does not have the field %s", page, m[1])

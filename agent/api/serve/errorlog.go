@@ -30,9 +30,9 @@ type errorLog struct {
 
 // allowance limits the number of log lines.
 type allowance struct {
-	used    int
-	since   time.Time // when the last of used was given back
-	skipped int
+	used    int       // logged lines; one is subtracted each errorPause
+	since   time.Time // the time of the last subtraction
+	skipped int       // lines that were not logged since the last one that was
 }
 
 func newErrorLog(c clock.Clock, notify func(error)) *errorLog {

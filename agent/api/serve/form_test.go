@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// answer is what came back.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -26,7 +26,7 @@ type answer struct {
 	text string
 }
 
-// post makes a call by hand.
+// post makes a call without the client of package api. header is a list of names, each followed by its value.
 func (r *running) post(path, body string, header ...string) answer {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://localhost"+path, strings.NewReader(body))
@@ -50,7 +50,7 @@ func (r *running) do(request *http.Request) answer {
 		r.t.Fatal(err)
 	}
 	defer conn.Close()
-	go func() { _ = request.Write(conn) }() // whoever is refused need not be read to the end
+	go func() { _ = request.Write(conn) }() // the server may refuse a request before it has read all of it
 	response, err := http.ReadResponse(bufio.NewReader(conn), request)
 	if err != nil {
 		r.t.Fatal(err)
@@ -91,9 +91,9 @@ func TestForm(t *testing.T) {
 		"without a type":                {version, `{}`, []string{"Content-Type", ""}, 415, api.Unimplemented, "Content-Type"},
 		"compressed":                    {version, `{}`, []string{"Content-Encoding", "gzip"}, 501, api.Unimplemented, "gzip"},
 		"another Connect":               {version, `{}`, []string{"Connect-Protocol-Version", "2"}, 400, api.InvalidArgument, "expected 1"},
-		"a time that is none":           {version, `{}`, []string{"Connect-Timeout-Ms", "soon"}, 400, api.InvalidArgument, `"soon"`},
-		"a time that is too long":       {version, `{}`, []string{"Connect-Timeout-Ms", "10000000000"}, 400, api.InvalidArgument, "10 digits"},
-		"an epoch that is none":         {version, `{}`, []string{"Execd-Master-Epoch", "-1"}, 400, api.InvalidArgument, `"-1"`},
+		"an invalid timeout":            {version, `{}`, []string{"Connect-Timeout-Ms", "soon"}, 400, api.InvalidArgument, `"soon"`},
+		"a timeout that is too long":    {version, `{}`, []string{"Connect-Timeout-Ms", "10000000000"}, 400, api.InvalidArgument, "10 digits"},
+		"an invalid epoch":              {version, `{}`, []string{"Execd-Master-Epoch", "-1"}, 400, api.InvalidArgument, `"-1"`},
 		"no such method":                {"/execd.v1.Agent/Nothing", `{}`, nil, 501, api.Unimplemented, "Agent/Nothing"},
 		"another version":               {"/execd.v2.Agent/Version", `{}`, nil, 501, api.Unimplemented, "execd.v2"},
 		"the root":                      {"/", `{}`, nil, 501, api.Unimplemented, `no "/"`},
@@ -113,7 +113,7 @@ func TestForm(t *testing.T) {
 		"a number for yes and no":       {"/execd.v1.Agent/Shutdown", `{"end_jobs":1}`, nil, 400, api.InvalidArgument, "end_jobs is a JSON number, expected true or false"},
 		"a text for a list":             {"/execd.v1.Agent/Start", `{"job":1,"command":"x"}`, nil, 400, api.InvalidArgument, "command is a JSON string, expected a list"},
 		"a time that is no RFC 3339":    {"/execd.v1.Agent/Start", `{"job":1,"submitted":"today"}`, nil, 400, api.InvalidArgument, "today"},
-		"base64 that is none":           {"/execd.v1.Agent/Start", `{"job":1,"script_base64":"?"}`, nil, 400, api.InvalidArgument, "base64"},
+		"invalid base64":                {"/execd.v1.Agent/Start", `{"job":1,"script_base64":"?"}`, nil, 400, api.InvalidArgument, "base64"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,61 +144,61 @@ func TestMessages(t *testing.T) {
 	command := func(words ...string) string { return start(func(s *api.Start) { s.Command = words }) }
 	const deep = `{"job":5,"key":"k","owner":"o","command":["x"]`
 	tests := map[string]struct{ method, body, message string }{
-		"no job":                            {"Start", start(func(s *api.Start) { s.Job = 0 }), "job: 0, expected a number from 1"},
-		"a job that is too large":           {"Start", start(func(s *api.Start) { s.Job = 1 << 31 }), "job: 2147483648"},
-		"a negative task":                   {"Start", start(func(s *api.Start) { s.Task = -1 }), "task: -1, expected a number from 0"},
-		"a key of two lines":                {"Start", start(func(s *api.Start) { s.Key = "a\nb" }), `key: "a\nb", expected one line`},
-		"an owner of two lines":             {"Start", start(func(s *api.Start) { s.Owner = "a\nb" }), "owner"},
-		"a queue of two lines":              {"Start", start(func(s *api.Start) { s.Grants[0].Queue = "a\nb" }), "grants.queue"},
-		"a directory that is relative":      {"Start", start(func(s *api.Start) { s.Directory = "home" }), `directory: "home", expected an absolute path`},
-		"a variable without a name":         {"Start", start(func(s *api.Start) { s.Environment[""] = "x" }), "environment"},
-		"a variable with a strange name":    {"Start", start(func(s *api.Start) { s.Environment["a=b"] = "x" }), "environment"},
-		"a variable with NUL":               {"Start", start(func(s *api.Start) { s.Environment["a"] = "\x00" }), "without NUL"},
-		"a variable twice":                  {"Start", start(func(s *api.Start) { s.EnvironmentBase64 = map[string][]byte{"HOME": nil} }), "either there or"},
-		"two scripts":                       {"Start", start(func(s *api.Start) { s.ScriptBase64 = []byte("x") }), "script"},
-		"two commands":                      {"Start", start(func(s *api.Start) { s.CommandBase64 = [][]byte{{}} }), "either that or command_base64"},
-		"a strange restart":                 {"Start", start(func(s *api.Start) { s.Restarted = 3 }), "restarted: 3, expected 0, 1 or 2"},
-		"negative tickets":                  {"Start", start(func(s *api.Start) { s.Tickets = -1 }), "tickets: -1"},
-		"a negative reservation":            {"Start", start(func(s *api.Start) { s.Reservation = -1 }), "reservation: -1"},
-		"an option that is none":            {"Start", command("-xyz", "job.sh"), `job 5: command: command line: "-xyz": unknown option`},
-		"an option with a wrong value":      {"Start", command("-p", "5000", "job.sh"), `"-p 5000"`},
-		"an option in the script":           {"Start", start(func(s *api.Start) { s.Script = "#!/bin/sh\n\n#$ -p x\n" }), `command: job.sh:3: "-p x"`},
-		"a word with NUL":                   {"Start", command("job.sh", "\x00"), "without NUL"},
-		"help":                              {"Start", command("-help"), "does not start one"},
-		"a job that is only described":      {"Start", command("-verify", "job.sh"), "does not start one"},
-		"a job that is only validated":      {"Start", command("-w", "v", "job.sh"), "does not start one"},
-		"a file of options":                 {"Start", command("-@", "options", "job.sh"), `"-@ options": cannot read the file: the agent reads no files of options`},
-		"no script":                         {"Start", start(func(s *api.Start) { s.Script = "" }), "the field script is empty"},
-		"no script and no name of it":       {"Start", start(func(s *api.Start) { s.Script, s.Command = "", nil }), "the field script is empty"},
-		"a script for a binary":             {"Start", command("-b", "y", "/bin/true"), "would not be used"},
-		"a task without -t":                 {"Start", start(func(s *api.Start) { s.Task = 1 }), "-t is missing"},
-		"no task with -t":                   {"Start", command("-t", "1-3", "job.sh"), "-t 1-3:1: 5 is not one of its tasks"},
-		"a task between those of -t":        {"Start", start(func(s *api.Start) { s.Task, s.Command = 2, []string{"-t", "1-3:2", "job.sh"} }), "5.2 is not one"},
-		"a task behind those of -t":         {"Start", start(func(s *api.Start) { s.Task, s.Command = 5, []string{"-t", "1-3:2", "job.sh"} }), "5.5 is not one"},
-		"the same is asked for":             {"Admit", start(func(s *api.Start) { s.Task = 1 }), "-t is missing"},
-		"too many starts":                   {"StartBatch", `{"starts":[{},{},{}]}`, "has 3 starts, at most 2"},
-		"a task without a key":              {"StartTask", `{"job":5,"owner":"o","command":["x"]}`, "key is empty"},
-		"a task without a command":          {"StartTask", `{"job":5,"key":"k","owner":"o"}`, "command is empty"},
-		"a task with an empty command":      {"StartTask", `{"job":5,"key":"k","owner":"o","command":[""]}`, "command is empty"},
-		"a task in a relative directory":    {"StartTask", deep + `,"directory":"x"}`, "an absolute path"},
-		"a task of no job":                  {"StartTask", `{}`, "job: 0"},
-		"an unknown order":                  {"Signal", `{"job":7,"order":"stop"}`, `there is no "stop", expected one of ["kill"`},
-		"no order":                          {"Signal", `{"job":7}`, `there is no ""`},
-		"an order for a strange task":       {"Signal", `{"job":7,"task":-2,"order":"kill"}`, "task: -2, expected a number from -1"},
-		"an order for a task in all tasks":  {"Signal", `{"job":7,"task":-1,"pe_task":"1.h","order":"kill"}`, "task: -1"},
-		"a task with a strange name":        {"Signal", `{"job":7,"pe_task":"../x","order":"kill"}`, "pe_task"},
-		"an order that is not for queues":   {"SignalQueue", `{"queue":"q","order":"kill"}`, `"kill" is none for a queue`},
-		"a queue of another host":           {"SignalQueue", `{"queue":"q@h","order":"suspend_queue"}`, "the name of a cluster queue"},
-		"no queue":                          {"SignalQueue", `{"order":"suspend_queue"}`, "the name of a cluster queue"},
-		"tickets for no job":                {"SetTickets", `{"tickets":[{"tickets":1}]}`, "job: 0"},
-		"tickets that are negative":         {"SetTickets", `{"tickets":[{"job":1,"tickets":-1}]}`, "-1 tickets"},
-		"an acknowledgement of nothing":     {"Acknowledge", `{}`, "number: expected"},
-		"an acknowledgement of no job":      {"Acknowledge", `{"number":1,"job":{}}`, "job: 0"},
-		"which job":                         {"Job", `{}`, "job: 0"},
-		"heartbeats without a pause":        {"Reports", `{"heartbeat":0.001}`, "heartbeat: 0.001, expected 0.1 to 3600 seconds"},
-		"heartbeats that are hardly any":    {"Reports", `{"heartbeat":1e9}`, "heartbeat"},
-		"heartbeats in the past":            {"Reports", `{"heartbeat":-1}`, "heartbeat"},
-		"a file where none is to be pushed": {"Configure", `{"files":{"../x":""}}`, ""},
+		"no job":                           {"Start", start(func(s *api.Start) { s.Job = 0 }), "job: 0, expected a number from 1"},
+		"a job that is too large":          {"Start", start(func(s *api.Start) { s.Job = 1 << 31 }), "job: 2147483648"},
+		"a negative task":                  {"Start", start(func(s *api.Start) { s.Task = -1 }), "task: -1, expected a number from 0"},
+		"a key of two lines":               {"Start", start(func(s *api.Start) { s.Key = "a\nb" }), `key: "a\nb", expected one line`},
+		"an owner of two lines":            {"Start", start(func(s *api.Start) { s.Owner = "a\nb" }), "owner"},
+		"a queue of two lines":             {"Start", start(func(s *api.Start) { s.Grants[0].Queue = "a\nb" }), "grants.queue"},
+		"a directory that is relative":     {"Start", start(func(s *api.Start) { s.Directory = "home" }), `directory: "home", expected an absolute path`},
+		"a variable without a name":        {"Start", start(func(s *api.Start) { s.Environment[""] = "x" }), "environment"},
+		"a variable with a strange name":   {"Start", start(func(s *api.Start) { s.Environment["a=b"] = "x" }), "environment"},
+		"a variable with NUL":              {"Start", start(func(s *api.Start) { s.Environment["a"] = "\x00" }), "without NUL"},
+		"a variable twice":                 {"Start", start(func(s *api.Start) { s.EnvironmentBase64 = map[string][]byte{"HOME": nil} }), "either there or"},
+		"two scripts":                      {"Start", start(func(s *api.Start) { s.ScriptBase64 = []byte("x") }), "script"},
+		"two commands":                     {"Start", start(func(s *api.Start) { s.CommandBase64 = [][]byte{{}} }), "either that or command_base64"},
+		"a strange restart":                {"Start", start(func(s *api.Start) { s.Restarted = 3 }), "restarted: 3, expected 0, 1 or 2"},
+		"negative tickets":                 {"Start", start(func(s *api.Start) { s.Tickets = -1 }), "tickets: -1"},
+		"a negative reservation":           {"Start", start(func(s *api.Start) { s.Reservation = -1 }), "reservation: -1"},
+		"an unknown option":                {"Start", command("-xyz", "job.sh"), `job 5: command: command line: "-xyz": unknown option`},
+		"an option with a wrong value":     {"Start", command("-p", "5000", "job.sh"), `"-p 5000"`},
+		"an option in the script":          {"Start", start(func(s *api.Start) { s.Script = "#!/bin/sh\n\n#$ -p x\n" }), `command: job.sh:3: "-p x"`},
+		"a word with NUL":                  {"Start", command("job.sh", "\x00"), "without NUL"},
+		"help":                             {"Start", command("-help"), "does not start one"},
+		"a job that is only described":     {"Start", command("-verify", "job.sh"), "does not start one"},
+		"a job that is only validated":     {"Start", command("-w", "v", "job.sh"), "does not start one"},
+		"a file of options":                {"Start", command("-@", "options", "job.sh"), `"-@ options": cannot read the file: the agent reads no files of options`},
+		"no script":                        {"Start", start(func(s *api.Start) { s.Script = "" }), "the field script is empty"},
+		"no script and no name of it":      {"Start", start(func(s *api.Start) { s.Script, s.Command = "", nil }), "the field script is empty"},
+		"a script for a binary":            {"Start", command("-b", "y", "/bin/true"), "would not be used"},
+		"a task without -t":                {"Start", start(func(s *api.Start) { s.Task = 1 }), "-t is missing"},
+		"no task with -t":                  {"Start", command("-t", "1-3", "job.sh"), "-t 1-3:1: 5 is not one of its tasks"},
+		"a task between those of -t":       {"Start", start(func(s *api.Start) { s.Task, s.Command = 2, []string{"-t", "1-3:2", "job.sh"} }), "5.2 is not one"},
+		"a task behind those of -t":        {"Start", start(func(s *api.Start) { s.Task, s.Command = 5, []string{"-t", "1-3:2", "job.sh"} }), "5.5 is not one"},
+		"Admit without -t":                 {"Admit", start(func(s *api.Start) { s.Task = 1 }), "-t is missing"},
+		"too many starts":                  {"StartBatch", `{"starts":[{},{},{}]}`, "has 3 starts, at most 2"},
+		"a task without a key":             {"StartTask", `{"job":5,"owner":"o","command":["x"]}`, "key is empty"},
+		"a task without a command":         {"StartTask", `{"job":5,"key":"k","owner":"o"}`, "command is empty"},
+		"a task with an empty command":     {"StartTask", `{"job":5,"key":"k","owner":"o","command":[""]}`, "command is empty"},
+		"a task in a relative directory":   {"StartTask", deep + `,"directory":"x"}`, "an absolute path"},
+		"a task of no job":                 {"StartTask", `{}`, "job: 0"},
+		"an unknown order":                 {"Signal", `{"job":7,"order":"stop"}`, `there is no "stop", expected one of ["kill"`},
+		"no order":                         {"Signal", `{"job":7}`, `there is no ""`},
+		"an order for a strange task":      {"Signal", `{"job":7,"task":-2,"order":"kill"}`, "task: -2, expected a number from -1"},
+		"an order for a task in all tasks": {"Signal", `{"job":7,"task":-1,"pe_task":"1.h","order":"kill"}`, "task: -1"},
+		"a task with a strange name":       {"Signal", `{"job":7,"pe_task":"../x","order":"kill"}`, "pe_task"},
+		"an order that is not for queues":  {"SignalQueue", `{"queue":"q","order":"kill"}`, `"kill" is none for a queue`},
+		"a queue of another host":          {"SignalQueue", `{"queue":"q@h","order":"suspend_queue"}`, "the name of a cluster queue"},
+		"no queue":                         {"SignalQueue", `{"order":"suspend_queue"}`, "the name of a cluster queue"},
+		"tickets for no job":               {"SetTickets", `{"tickets":[{"tickets":1}]}`, "job: 0"},
+		"tickets that are negative":        {"SetTickets", `{"tickets":[{"job":1,"tickets":-1}]}`, "-1 tickets"},
+		"an acknowledgement of nothing":    {"Acknowledge", `{}`, "number: expected"},
+		"an acknowledgement of no job":     {"Acknowledge", `{"number":1,"job":{}}`, "job: 0"},
+		"a question for no job":            {"Job", `{}`, "job: 0"},
+		"heartbeats that are too frequent": {"Reports", `{"heartbeat":0.001}`, "heartbeat: 0.001, expected 0.1 to 3600 seconds"},
+		"heartbeats that are too rare":     {"Reports", `{"heartbeat":1e9}`, "heartbeat"},
+		"heartbeats at negative intervals": {"Reports", `{"heartbeat":-1}`, "heartbeat"},
+		"a file for an agent without push": {"Configure", `{"files":{"../x":""}}`, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -300,13 +300,13 @@ func TestIncompleteRequestIsDisconnected(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		// Where all is slow the server has hung up before it has read, or this is written.
+		// On a slow machine the server may close the connection before this is written.
 		_, _ = conn.Write([]byte(sent))
 		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: nobody hangs up", name)
+			t.Errorf("%s: the server does not close the connection", name)
 		}
 	}
 }

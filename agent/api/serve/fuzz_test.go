@@ -19,7 +19,8 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// decoders has each message that is read, in a form that can be compared.
+// decoders holds, by method, a function that reads the message of a request and returns it in a form that
+// can be compared.
 var decoders = map[string]func([]byte) (any, *api.Error){
 	"Start":       anyOf[api.Start],
 	"StartBatch":  anyOf[api.BatchRequest],
@@ -90,7 +91,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// careful is an agent that looks at what it is told.
+// careful is an agent that checks the arguments of its calls.
 type careful struct {
 	*fake
 	t *testing.T
@@ -202,7 +203,7 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-// recorder has the deadlines that a connection has.
+// recorder is a response recorder that accepts deadlines, as a connection does.
 type recorder struct{ *httptest.ResponseRecorder }
 
 func (recorder) SetReadDeadline(time.Time) error  { return nil }
@@ -213,7 +214,7 @@ func TestDecodersAreComplete(t *testing.T) {
 	for name := range table() {
 		switch name {
 		case api.MethodAdmit, api.MethodAttach, api.MethodFullReport, api.MethodJobs, api.MethodResume, api.MethodVersion:
-			continue // they have the message of another one
+			continue // they take the message of another method
 		}
 		if decoders[string(name)] == nil {
 			t.Errorf("FuzzDecode leaves out %s", name)
@@ -226,13 +227,13 @@ func TestDecodersAreComplete(t *testing.T) {
 func TestTranslationsAreComplete(t *testing.T) {
 	for _, pair := range []struct {
 		from, to reflect.Type
-		besides  int // fields that are not for the message
+		besides  int // number of fields that have no counterpart in the message
 	}{
-		{reflect.TypeFor[agent.JobReport](), reflect.TypeFor[api.Job](), 1}, // Used says which message it is
+		{reflect.TypeFor[agent.JobReport](), reflect.TypeFor[api.Job](), 1}, // Used only selects the message
 		{reflect.TypeFor[agent.Health](), reflect.TypeFor[api.Health](), 0},
 		{reflect.TypeFor[job.Usage](), reflect.TypeFor[api.Usage](), 0},
 		{reflect.TypeFor[agent.Grant](), reflect.TypeFor[api.Grant](), 0},
-		{reflect.TypeFor[job.GPUUsage](), reflect.TypeFor[api.GPUUsage](), -1}, // Idle, of running jobs
+		{reflect.TypeFor[job.GPUUsage](), reflect.TypeFor[api.GPUUsage](), -1}, // Idle is only in the message
 	} {
 		if diff := cmp.Diff(pair.from.NumField()-pair.besides, pair.to.NumField()); diff != "" {
 			t.Errorf("%v and %v have different numbers of fields: is one of them not translated?\n%s", pair.from, pair.to, diff)

@@ -9,9 +9,9 @@ import (
 	"github.com/execd-project/execd/agent/api"
 )
 
-// appendLine appends a report in the format of encode. It prints the frequent reports itself, in a
-// tenth of the time of encoding/json: reports of unfinished jobs, of which a reconnecting master
-// gets one for each job, and reports of usage and of load values.
+// appendLine appends a report in the format of encode. It prints frequent reports itself, in a tenth of
+// the time of encoding/json. These are reports of usage, of load values, and of unfinished jobs: a master
+// that connects again gets one for each of its jobs.
 func appendLine(b []byte, r *api.Report) ([]byte, error) {
 	other := r.Configuration != nil || r.Service != nil || r.Heartbeat != nil || r.Error != nil
 	o := object{b: append(b, '{')}
@@ -193,7 +193,7 @@ func (o *object) string(text string) {
 	o.b = append(append(o.b, text...), '"')
 }
 
-// other prints values that are not worth a method of their own.
+// other prints rare values with encode.
 func (o *object) other(v any) {
 	text, err := encode(v)
 	if err != nil {
@@ -220,8 +220,8 @@ func (o *object) time(name string, t time.Time) {
 	o.b = append(text, '"')
 }
 
-// float prints a number as encoding/json does, as ECMAScript: very small and very large
-// ones with an exponent of as few digits as it takes.
+// float prints a number as encoding/json and ECMAScript do: with an exponent if it is very small or very
+// large. The exponent has no leading zeros.
 func (o *object) float(name string, f float64) {
 	o.key(name)
 	abs := math.Abs(f)

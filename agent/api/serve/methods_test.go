@@ -111,7 +111,7 @@ func TestStartBatch(t *testing.T) {
 		t.Errorf("there are %d jobs, want 98", n)
 	}
 	if results, err := c.StartBatch(t.Context(), nil); len(results) != 0 || err != nil {
-		t.Errorf("nothing at all: %v, %v", results, err)
+		t.Errorf("an empty batch: %v, %v", results, err)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestMethods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, nil)
 			c := r.client()
-			for range 2 { // repetitions are carried out, and change nothing more
+			for range 2 { // each repetition calls the agent again
 				if err := test.call(c); err != nil {
 					t.Error(err)
 				}
@@ -186,7 +186,7 @@ func TestMethods(t *testing.T) {
 				}
 			}
 			if strings.HasPrefix(name, "FullReport") || strings.HasSuffix(name, "ickets") || strings.HasSuffix(test.want, "e") {
-				return // they have no errors
+				return // these methods return no errors
 			}
 			for _, code := range []agent.Code{
 				agent.InvalidArgument, agent.NotFound, agent.AlreadyExists, agent.PermissionDenied, agent.FailedPrecondition,
@@ -221,7 +221,7 @@ func TestStartTask(t *testing.T) {
 		t.Error(diff)
 	}
 	task.Key = ""
-	for n := range 2 { // each without a key is another one
+	for n := range 2 { // without a key, each call starts another task
 		if j, err := c.StartTask(t.Context(), task); err != nil || j.PETask != []string{"2.n1", "3.n1"}[n] {
 			t.Errorf("without a key: %+v, %v", j, err)
 		}
@@ -285,13 +285,13 @@ func TestNames(t *testing.T) {
 	}
 	slices.Sort(words)
 	if got := slices.Sorted(maps.Values(constants(t, shared, "Order"))); !slices.Equal(got, words) {
-		t.Errorf("the orders are %q, and those that are taken %q", got, words)
+		t.Errorf("the orders are %q, and the server accepts %q", got, words)
 	}
 	for dir, kinds := range map[string][]string{"..": {"Order", "Code", "State"}, "../..": {"Order", "State"}} {
 		names := renamed(t, dir)
-		for name, former := range names {
-			if name != former {
-				t.Errorf("%s calls %s of agent/protocol %s", dir, former, name)
+		for name, original := range names {
+			if name != original {
+				t.Errorf("%s calls %s of agent/protocol %s", dir, original, name)
 			}
 		}
 		for _, kind := range kinds {

@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// DefaultTimeout bounds the time that a mailer has.
+// DefaultTimeout is the time limit of a mailer for which none is configured.
 const DefaultTimeout = 30 * time.Second
 
 // systemPath is the PATH of mailers, which are often scripts.
@@ -38,7 +38,7 @@ type Mailer struct {
 	Timeout time.Duration // 0 is DefaultTimeout
 }
 
-// split takes Command apart. It has a word at least.
+// split returns the user and the words of Command, at least one word.
 func (m *Mailer) split() (user string, words []string, err error) {
 	user, words = job.Procedure(m.Command)
 	if words[0] == "" {
@@ -47,7 +47,7 @@ func (m *Mailer) split() (user string, words []string, err error) {
 	return user, words, nil
 }
 
-// Check says why no mail can be sent.
+// Check returns the reason why no mail can be sent, or nil if mail can be sent.
 func (m *Mailer) Check() error {
 	_, words, err := m.split()
 	if err != nil {
@@ -63,8 +63,8 @@ func (m *Mailer) Check() error {
 // mail(1), and waits for its end. The mailer runs as the user that Command names, otherwise as the
 // user of this process, or if that is root, as DefaultUser.
 //
-// It does not run as the owner of the job, because mail(1) executes commands of ~/.mailrc, and
-// processes of a mailer have neither the limits of the job nor end with it.
+// It does not run as the owner of the job, because mail(1) executes commands of ~/.mailrc, and the
+// processes of a mailer have no limits of the job and do not end with the job.
 func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) error {
 	name, words, err := m.split()
 	if err != nil {
@@ -80,7 +80,7 @@ func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) 
 	user := owner
 	if name == "" && int(owner.UID) != os.Geteuid() { // the daemon is a front without root's rights
 		if user, err = userdb.System().UserID(uint32(os.Geteuid())); err != nil {
-			return fmt.Errorf("cannot determine as whom the mailer runs: %w", err)
+			return fmt.Errorf("cannot determine the user of the mailer: %w", err)
 		}
 	}
 	if name != "" && name != owner.Name {
@@ -154,7 +154,7 @@ func run(ctx context.Context, user *userdb.User, words []string, text string) er
 			"PATH=" + systemPath, "HOME=" + user.Home, "USER=" + user.Name, "LOGNAME=" + user.Name, "SHELL=/bin/sh",
 		},
 		Stdin: strings.NewReader(text), Stdout: &out, Stderr: &out, WaitDelay: time.Second,
-		Leave:  true, // a process that delivers the mail
+		Leave:  true, // a process that delivers the mail may outlive the mailer
 		Signal: kill,
 	}
 	if int(user.UID) != os.Geteuid() {

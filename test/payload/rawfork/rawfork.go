@@ -1,9 +1,9 @@
 // Package rawfork creates processes by fork alone, hundreds in a millisecond, for tests that must
 // find all of them.
 //
-// After Quiet the process has only the calling thread, and a child must not use Go's runtime: no
-// allocation, no channel, no print, only raw system calls, such as these functions. The race
-// detector is part of the runtime, so functions that call these in a child are marked go:norace.
+// A child has only the thread that called Fork, so it must not use Go's runtime: no allocation, no channel
+// and no print, only raw system calls, such as the functions of this package. The race detector is part of
+// the runtime, so functions that run in a child are marked go:norace.
 package rawfork
 
 import (
@@ -71,8 +71,8 @@ func Tree(n int) {
 	Wait()
 }
 
-// Chain keeps replacing its process: each one forks and exits, and with setsid each is in a session
-// of its own. Only the first one stays, for those who know it.
+// Chain keeps replacing a process: each process forks and exits; with setsid, each has a session of its
+// own. The calling process does not exit, so that its parent can wait for it.
 //
 //go:norace
 func Chain(setsid bool) {

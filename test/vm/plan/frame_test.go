@@ -46,7 +46,7 @@ func TestFramesRoundTrip(t *testing.T) {
 
 func TestDamagedFramesAreErrors(t *testing.T) {
 	for what, text := range map[string]string{
-		"a line that is none":       "Kernel panic\n",
+		"an invalid line":           "Kernel panic\n",
 		"a line without its end":    "o 0 1",
 		"a payload that is cut off": "o 0 5\nab",
 		"a length that is too long": "o 0 99999999\n",

@@ -177,8 +177,8 @@ func (s *source) entries(dir string) ([]fs.DirEntry, error) {
 	return s.foreign.entries(dir)
 }
 
-// enter takes on the rights for reading a directory, until leave is called: root reads files that
-// another user may have placed there with that user's rights.
+// enter prepares for reading a directory, until leave is called. If another user may have placed files
+// there, root reads them with the rights of that user.
 func (s *source) enter(dir string) (leave func(), err error) {
 	if s.foreign != nil {
 		return func() {}, nil

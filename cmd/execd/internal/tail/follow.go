@@ -23,12 +23,12 @@ const (
 	// readPeriod is the pause between two looks at the output files. A change of a file on NFS by another
 	// host would not wake a watch.
 	readPeriod = 250 * time.Millisecond
-	// askPeriod is the pause between two questions for the running tasks of an array job. missPeriod is that
-	// between two questions whether the wanted task has finished; the daemon tells that by itself, unless the
-	// task finished just before it was asked.
-	askPeriod  = 2 * time.Second
+	// askPeriod is the pause between two requests for the running tasks of an array job.
+	askPeriod = 2 * time.Second
+	// missPeriod is the pause between two checks whether the wanted task has finished. The daemon reports
+	// finished tasks by itself, but not a task that finished just before the report began.
 	missPeriod = 30 * time.Second
-	// turn is how much of one file is printed before the next file.
+	// turn is the number of bytes that are printed of one file before the next file has its turn.
 	turn = 256 << 10
 )
 
@@ -37,11 +37,11 @@ type follower struct {
 	request
 	out   *outputPrinter
 	errs  io.Writer
-	alive []qstat.Range      // tasks of the job that had not ended at the first look
+	alive []qstat.Range      // tasks of the job that had not finished at the first look
 	tasks bool               // each task has a file of its own; otherwise the only file is that of request.task
 	files []qstat.OutputFile // of the job
 	open  map[int]*followed  // by task
-	done  map[int]bool       // tasks that have ended, or whose file cannot be read
+	done  map[int]bool       // tasks that have finished, or whose file cannot be read
 	bad   bool               // some file cannot be read
 }
 
@@ -49,8 +49,8 @@ type follower struct {
 type followed struct {
 	path string
 	file *os.File // nil as long as there is none
-	at   int64    // what is printed
-	last bool     // print the last lines first, and not all
+	at   int64    // number of bytes that were printed
+	last bool     // begin with the last lines, not with the whole file
 }
 
 // follow shows the output of a job that the daemon knows, until the job has finished.
@@ -156,8 +156,8 @@ func (c *Command) follow(ctx context.Context, session *qclient.Session, q reques
 	}
 }
 
-// leave prints what remains of all files, and returns the exit status: that of the accounting records or, without
-// them, that of what the daemon has told.
+// leave prints what remains of all files, and returns the exit status. That comes from the accounting records or,
+// if there are none, from told, which holds what the daemon has reported.
 func (c *Command) leave(ctx context.Context, session *qclient.Session, f *follower, told []*accounting.Record, known bool) (int, error) {
 	for _, task := range slices.Sorted(maps.Keys(f.open)) {
 		if err := f.finish(ctx, task); err != nil {
@@ -195,7 +195,7 @@ func (c *Command) leave(ctx context.Context, session *qclient.Session, f *follow
 	return status(ends), nil
 }
 
-// add begins to follow a task, unless it has ended. last has only the last lines of its file printed.
+// add begins to follow a task, unless it has finished. With last, it prints only the last lines of the present file.
 func (f *follower) add(task int, last bool) {
 	if f.open[task] != nil || f.done[task] {
 		return
@@ -205,8 +205,8 @@ func (f *follower) add(task int, last bool) {
 	}
 }
 
-// ended prints what remains of the output of a task. The daemon also tells of tasks that had ended before the
-// first look; their output is not shown.
+// ended prints what remains of the output of a finished task. The daemon also reports tasks that had finished
+// before the first look; their output is not shown.
 func (f *follower) ended(ctx context.Context, task int) error {
 	if !f.tasks || f.done[task] {
 		return nil
@@ -237,7 +237,7 @@ func (f *follower) finish(ctx context.Context, task int) error {
 	return f.out.flush(task)
 }
 
-// print prints what is new in all files; more reports whether there is more.
+// print prints the new parts of all files. more reports whether there are further new parts.
 func (f *follower) print(ctx context.Context) (more bool, err error) {
 	for _, task := range slices.Sorted(maps.Keys(f.open)) {
 		if ctx.Err() != nil {
@@ -282,8 +282,9 @@ func (f *follower) keep(task int, err error) error {
 	return nil
 }
 
-// look opens a file if that is possible now, and returns its size, 0 without a file. A file that was replaced is
-// opened again; one that was emptied is read from its beginning. The error is a *fileError, or one of printing.
+// look opens a file if it exists by now, and returns its size, or 0 if there is no file. It opens a file again
+// that was replaced, and reads one from the beginning that was emptied. The error is a *fileError, or that of
+// printing.
 func (f *follower) look(task int, o *followed) (size int64, err error) {
 	there, err := os.Stat(o.path)
 	switch {
@@ -318,7 +319,7 @@ func (f *follower) look(task int, o *followed) (size int64, err error) {
 	return info.Size(), f.out.write(task, text)
 }
 
-// turn prints a part of what is new in a file up to a size; more reports whether there is more.
+// turn prints a piece of the new part of a file, up to a size. more reports whether the new part goes on.
 func (f *follower) turn(task int, o *followed, size int64) (more bool, err error) {
 	n := min(size-o.at, turn)
 	if n <= 0 {
