@@ -129,7 +129,7 @@ func (s *Shepherd) waitChild(pid int, tick func(now time.Time)) ending {
 }
 
 // waitProcedure waits for one of the site's procedures, and ends it after script_timeout
-// (sge_conf(5), execd_params). If the job is to end, unwanted procedures are ended shortly after
+// (execd-conf(5), SCRIPT_TIMEOUT). If the job is to end, unwanted procedures are ended shortly after
 // that request.
 func (s *Shepherd) waitProcedure(c *spawn.Child, name string, unneeded bool) ending {
 	timedOut, unwanted, stopped, waiting := false, false, false, spawn.Stage(0)

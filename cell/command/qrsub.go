@@ -19,16 +19,16 @@ var (
 // reservationOptions are the options of qrsub whose meaning differs from the options of jobs with
 // the same name.
 var reservationOptions = map[string]option{
-	"-a":       {args: "date_time", help: "start of the reservation, [[CC]YY]MMDDhhmm[.SS]; now without it"},
+	"-a":       {args: "date_time", help: "start of the reservation, [[CC]YY]MMDDhhmm[.SS]; default: now"},
 	"-l":       {args: "resource=value,...", help: "reserve these resources"},
-	"-m":       {args: "b|e|a|n...", help: "mail at the begin, the end, or an error of the reservation, never"},
+	"-m":       {args: "b|e|a|n...", help: "mail at the start, the end, or an error of the reservation, never"},
 	"-masterq": {args: "queue,...", help: "reserve one of these queues for the master task"},
 	"-now":     {args: "y[es]|n[o]", help: "reserve interactive queues only"},
 	"-N":       {args: "name", help: "name of the reservation"},
 	"-pe":      {args: "pe_name n[-[m]]|[-]m,...", help: "reserve slots of a parallel environment"},
 	"-q":       {args: "queue,...", help: "reserve some of these queues"},
-	"-u":       {args: "user|@access_list,...", help: "who may submit jobs to the reservation"},
-	"-w":       {args: "e|v", help: "v tells whether it could be granted, and reserves nothing"},
+	"-u":       {args: "user|@access_list,...", help: "users who may submit jobs to the reservation"},
+	"-w":       {args: "e|v", help: "with v, only report whether it could be granted"},
 }
 
 func (x *call) qrsub() {

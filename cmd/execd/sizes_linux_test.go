@@ -116,7 +116,7 @@ func TestLargeFiles(t *testing.T) {
 		"a file to import":                    {"big", holes(queue), "import --dry-run --from big", 3, `big.* has more than 8 MiB`},
 		"many values to import":               {"conf/queues/big", words("qname big\nhostlist ", "a ", 8<<20-100), "import --dry-run --from conf", 0, ``},
 		"the words of a file that is no part": {"conf/host_aliases", holes("a b\n"), "import --dry-run --from conf", 1, `host_aliases: .*has more than`},
-		"a pipe to import":                    {"conf/queues/big", pipe, "import --dry-run --from conf", 1, `conf/queues/big: not taken: it is not a regular file`},
+		"a pipe to import":                    {"conf/queues/big", pipe, "import --dry-run --from conf", 1, `conf/queues/big: not imported: it is not a regular file`},
 		"a recorded case":                     {"case/jobs.txt", holes("root: qstat\n"), "simulate --case case --out out", 1, `jobs.txt: it has more than 32 MiB`},
 		"a script in a recorded case":         {"case/job.sh", holes("#!/bin/sh\n"), "simulate --case case --out out", 0, ``},
 		"the configuration of a case":         {"case/input/queues/big", holes(queue), "simulate --case case --out out", 1, `queues/big: it has more than 8 MiB`},

@@ -120,7 +120,7 @@ func (c *Command) report(r *Result) (int, error) {
 	for _, w := range r.Warnings {
 		printer.Fprintf(c.Stderr, "warning: %v\n", w)
 	}
-	printer.Fprintf(c.Stderr, "taken: %s; not taken: %d\n", r.count(), len(r.Left))
+	printer.Fprintf(c.Stderr, "imported: %s; not imported: %d\n", r.count(), len(r.Left))
 	if len(r.Left) > 0 {
 		return ExitLeft, nil
 	}

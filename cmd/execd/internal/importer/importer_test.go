@@ -91,22 +91,22 @@ func TestInvalidPartsAreSkippedAndReported(t *testing.T) {
 	}
 	got := strings.Split(strings.TrimSpace(strings.ReplaceAll(r.out, from+"/", "")), "\n")
 	for i, line := range got {
-		got[i] = regexp.MustCompile(`(not taken: )(all of \S+: )?.*`).ReplaceAllString(line, "$1$2")
+		got[i] = regexp.MustCompile(`(not imported: )(all of \S+: )?.*`).ReplaceAllString(line, "$1$2")
 	}
 	want := []string{
-		"advance_reservations: 1: not taken: ",
-		"calendars/nights:3: week mon-fri=8-1x=off: not taken: ",
-		"centry:2: bad: not taken: ",
-		"cqueues/b.q: not taken: all of queues/b.q: ",
-		"configurations/n9:3: mailer mail: not taken: ",
-		"cqueues/a.q:11: projects gone: not taken: ",
-		"cqueues/a.q:13: complex_values gone: not taken: ",
+		"advance_reservations: 1: not imported: ",
+		"calendars/nights:3: week mon-fri=8-1x=off: not imported: ",
+		"centry:2: bad: not imported: ",
+		"cqueues/b.q: not imported: all of queues/b.q: ",
+		"configurations/n9:3: mailer mail: not imported: ",
+		"cqueues/a.q:11: projects gone: not imported: ",
+		"cqueues/a.q:13: complex_values gone: not imported: ",
 	}
 	if testing.Verbose() {
 		t.Log(r.out, r.err)
 	}
 	if len(got) != 18 {
-		t.Errorf("%d things are not taken", len(got))
+		t.Errorf("%d things are not imported", len(got))
 	}
 	for _, w := range want {
 		if !slices.Contains(got, w) {
@@ -152,7 +152,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 	if _, err := load(t, dir).Queue("a.q"); err != nil {
 		t.Error("the directory was changed by a command that failed")
 	}
-	if r = run(t, "--from", from, "--dry-run"); r.status != ExitGood || r.err != "taken: queues 1; not taken: 0\n" {
+	if r = run(t, "--from", from, "--dry-run"); r.status != ExitGood || r.err != "imported: queues 1; not imported: 0\n" {
 		t.Errorf("%d %s", r.status, r.err)
 	}
 	if _, err := os.Stat(r.conf); err == nil {
@@ -194,7 +194,7 @@ func TestCell(t *testing.T) {
 		"common/accounting":          "x:y\n",
 	})
 	r := run(t, "--from", cell)
-	if r.status != ExitGood || r.err != "taken: conf 2, queues 1, sched_conf 1; not taken: 0\n" {
+	if r.status != ExitGood || r.err != "imported: conf 2, queues 1, sched_conf 1; not imported: 0\n" {
 		t.Fatalf("%d %s%s", r.status, r.out, r.err)
 	}
 	if text, err := os.ReadFile(filepath.Join(r.conf, "sched_conf")); err != nil || !regexp.MustCompile(`(?m)^queue_sort_method +seqno$`).Match(text) {

@@ -36,7 +36,7 @@ func (f finding) String() string {
 	if f.what != "" {
 		text += f.what + ": "
 	}
-	return text + "not taken: " + f.why
+	return text + "not imported: " + f.why
 }
 
 func newSource() *source {
@@ -79,7 +79,7 @@ func (s *source) readPath(name string) error {
 func (s *source) identified(name string, text []byte) error {
 	at, ok := identify(string(text))
 	if !ok {
-		s.leave(name, "", "it is nothing that qconf -s... prints")
+		s.leave(name, "", "it is not output of qconf -s...")
 		return nil
 	}
 	folder, _, _ := strings.Cut(at, "/")

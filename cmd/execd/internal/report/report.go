@@ -30,13 +30,13 @@ import (
 // Usage is the output of --help.
 const Usage = `Usage: execd report [options]
 
-Adds up what finished jobs used of what they had, by user, project and queue: slot hours, CPU
-time, memory, and how long they were pending. A run belongs to the time in which it ended.
+Adds up the slot hours, CPU time and memory of finished jobs, and the time for which they were
+pending, by user, project and queue. A run counts in the period in which it ended.
 
   --by GROUP   add up by user, project or queue; may be repeated (default: all three)
-  --from TIME  begin of the time: a date such as 2026-11-23, or 2026-11-23T14:00 (default: 30
+  --from TIME  start of the period: a date such as 2026-11-23, or 2026-11-23T14:00 (default: 30
                days before the end)
-  --to TIME    end of the time, which is not part of it (default: now)
+  --to TIME    end of the period, which is not part of it (default: now)
   --all        report on all records of the file
   --file FILE  accounting file, - for standard input (default: that of the daemon)
   --html       print a page for a browser, with plots; it needs no other file and no script
@@ -147,7 +147,7 @@ func (c *Command) parse() (*request, error) {
 		return nil, err
 	}
 	if !q.from.Before(q.to) {
-		return nil, options.Usagef("the begin %s is not before the end %s", q.from.Format(dateTime), q.to.Format(dateTime))
+		return nil, options.Usagef("the start %s is not before the end %s", q.from.Format(dateTime), q.to.Format(dateTime))
 	}
 	return q, nil
 }

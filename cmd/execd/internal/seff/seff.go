@@ -1,5 +1,5 @@
-// Package seff is the command execd seff: what finished jobs used of what they had, from their
-// accounting records, and what to request next time.
+// Package seff is the command execd seff. It compares what finished jobs used with what they requested, from
+// their accounting records, and says what to request next time.
 //
 // Other projects should not import this package: it may change at any time.
 package seff
@@ -27,8 +27,8 @@ import (
 // Usage is the output of --help.
 const Usage = `Usage: execd seff [options] JOB[.TASK]...
 
-Shows what finished jobs used of what they had: run time, CPU time and memory, and what to
-request next time. For an array job it adds up the tasks, and shows the memory of the task
+Compares the run time, CPU time and memory of finished jobs with their requests, and shows what
+to request next time. For an array job it adds up the tasks, and shows the memory of the task
 that used most.
 
   --file FILE  accounting file, - for standard input (default: that of the daemon)
