@@ -38,7 +38,7 @@ func (h *harness) idle() {
 			h.t.Errorf("%s has %d tasks", h.model.InstanceName(id), n)
 		}
 	}
-	if n := len(h.state.Running()) + h.state.Pending() + h.dependencies.size() + len(h.perUser) + len(h.named); n != 0 {
+	if n := len(h.state.Running()) + h.state.Pending() + len(h.dependencies.jobs) + len(h.dependencies.tasks) + len(h.perUser) + len(h.named); n != 0 {
 		h.t.Errorf("something is left: %d running, %d pending, %v, %v, %v", len(h.state.Running()), h.state.Pending(), h.dependencies, h.perUser, h.named)
 	}
 }

@@ -58,9 +58,6 @@ func (d *dependencies) leave(id uint32, p predecessors) (jobs, tasks []uint32) {
 	return jobs, tasks
 }
 
-// size returns the number of jobs that others depend on.
-func (d *dependencies) size() int { return len(d.jobs) + len(d.tasks) }
-
 func itoa[T uint32 | int | int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
 // resolveDependencies finds the jobs that -hold_jid and -hold_jid_ad name. A name only matches jobs

@@ -3,7 +3,6 @@ package commlib
 import (
 	"fmt"
 	"io"
-	"strings"
 )
 
 // ConnectRequest is the first message of the side that has opened a connection (CM).
@@ -116,14 +115,4 @@ func ReadConnectResponse(r io.Reader) (*ConnectResponse, error) {
 		return nil, wrong("answer to a request for a connection %q: %v", text, e.err)
 	}
 	return c, nil
-}
-
-// Param returns a parameter, or "" if it is missing.
-func (c *ConnectResponse) Param(name string) string {
-	for p := range strings.SplitSeq(c.Params, ":") {
-		if n, value, _ := strings.Cut(p, "="); n == name {
-			return value
-		}
-	}
-	return ""
 }

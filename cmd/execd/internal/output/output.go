@@ -14,7 +14,6 @@ import (
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/internal/host/userdb"
-	"github.com/execd-project/execd/internal/userfile"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/qstat"
 )
@@ -72,18 +71,8 @@ func Files(r *accounting.Record) (files []qstat.OutputFile) {
 	return files
 }
 
-// Tail returns the last lines of a file: at most as many bytes and lines as given. earlier reports whether
-// the file has more before them. The error is an error of userfile.Open, or of reading.
-func Tail(name string, bytesMost int64, linesMost int) (text []byte, earlier bool, err error) {
-	f, err := userfile.Open(name, 0)
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	return TailOf(f, bytesMost, linesMost)
-}
-
-// TailOf does the same as Tail for an open file.
+// TailOf returns the last lines of an open file: at most as many bytes and lines as given. earlier reports
+// whether the file has more before them.
 func TailOf(f *os.File, bytesMost int64, linesMost int) (text []byte, earlier bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -92,7 +81,7 @@ func TailOf(f *os.File, bytesMost int64, linesMost int) (text []byte, earlier bo
 	return LastLines(f, info.Size(), bytesMost, linesMost)
 }
 
-// LastLines returns the last lines of a file of the given size, as Tail does.
+// LastLines returns the last lines of a file of the given size, as TailOf does.
 func LastLines(f io.ReaderAt, size, bytesMost int64, linesMost int) (text []byte, earlier bool, err error) {
 	from := max(size-bytesMost, 0)
 	text, err = io.ReadAll(io.NewSectionReader(f, from, size-from))
