@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 )
@@ -113,7 +114,7 @@ func (a *Agent) watchGPUs(ctx context.Context) {
 	if a.options.MeasureGPUs == nil {
 		return
 	}
-	for a.pause(ctx, gpuInterval) {
+	for clock.Wait(ctx, a.clock, gpuInterval) {
 		a.measureGPUs(ctx)
 	}
 }

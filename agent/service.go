@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/clock"
 )
 
 // starts records whether starts of supervisors succeed on this host. A host on which they fail
@@ -190,7 +191,7 @@ func (a *Agent) takeOut(why error) {
 // comeBack repeats the trial of a host that is out of service until it succeeds.
 func (a *Agent) comeBack(ctx context.Context) {
 	for {
-		if !a.pause(ctx, a.starts.untilTrial()) {
+		if !clock.Wait(ctx, a.clock, a.starts.untilTrial()) {
 			return
 		}
 		a.trying.Lock()

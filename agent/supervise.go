@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -325,7 +326,7 @@ func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 	failpoint.At("agent-acknowledged")
 	// If the disk was full, there may be no accounting record yet, and this is the last copy.
 	for wait := removalPause; e.untold != nil; wait = min(2*wait, removalPauseMost) {
-		if !a.pause(ctx, wait) {
+		if !clock.Wait(ctx, a.clock, wait) {
 			return
 		}
 		a.writeEnd(e, e.untold, true)
@@ -346,7 +347,7 @@ func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 		if err == nil {
 			break
 		}
-		if !a.pause(ctx, wait) {
+		if !clock.Wait(ctx, a.clock, wait) {
 			return
 		}
 	}
@@ -356,18 +357,6 @@ func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 	defer a.table.mu.Unlock()
 	a.table.set(e, Acknowledged)
 	a.table.drop(e)
-}
-
-// pause waits; false says that the agent ends.
-func (a *Agent) pause(ctx context.Context, d time.Duration) bool {
-	timer := a.clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // runUnsupervised runs a job without a supervisor: a slave job, in which tasks are started until an

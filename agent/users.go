@@ -107,14 +107,7 @@ func (g *userGuard) fail(err error, again func() error) {
 	}
 	g.log.Error("the user database does not work: the host takes no jobs", "error", err)
 	g.spawn(func(ctx context.Context) {
-		for {
-			timer := g.clock.NewTimer(userPause)
-			select {
-			case <-timer.C():
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			}
+		for clock.Wait(ctx, g.clock, userPause) {
 			if err := again(); errors.Is(err, userdb.ErrNoAnswer) {
 				g.set(err.Error())
 				continue

@@ -7,6 +7,7 @@ import (
 
 	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/cell/command"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/standalone/api"
 )
 
@@ -69,7 +70,7 @@ func (m *Master) keepSubmissions(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !m.pause(ctx, keepingPause) {
+		if !clock.Wait(ctx, m.clock, keepingPause) {
 			return
 		}
 	}

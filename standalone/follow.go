@@ -11,6 +11,7 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/scheduler"
 )
@@ -138,7 +139,7 @@ func (m *Master) push(r *run, s starting) {
 			if !ok || refusal.Code != agent.AlreadyExists || m.clock.Now().After(end) {
 				return err
 			}
-			if !m.pause(ctx, pause) {
+			if !clock.Wait(ctx, m.clock, pause) {
 				return err
 			}
 		}

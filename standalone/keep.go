@@ -8,6 +8,7 @@ import (
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/standalone/store"
@@ -129,7 +130,7 @@ func (m *Master) acknowledge(list []ack) {
 	for _, a := range list {
 		if a.later {
 			m.orders.workers.Go(func() {
-				if m.pause(m.context, lastWords) {
+				if clock.Wait(m.context, m.clock, lastWords) {
 					tell(a)
 				}
 			})

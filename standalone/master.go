@@ -217,18 +217,6 @@ func (m *Master) Close() error { return m.store.Close() }
 // now returns the time in seconds since 1970.
 func (m *Master) now() int64 { return m.clock.Now().Unix() }
 
-// pause waits; it reports false if the context ends before.
-func (m *Master) pause(ctx context.Context, d time.Duration) bool {
-	timer := m.clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // errEnds is the error for calls after the master has begun to stop.
 var errEnds = errors.New(api.Ending)
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/messages"
 	"github.com/execd-project/execd/internal/messages/deliver"
 	"github.com/execd-project/execd/internal/printable"
@@ -292,7 +293,7 @@ func (m *Master) messagesCommitted(changes []store.Change) {
 // messagePending looks again and again for jobs that have been pending for longer than their owners,
 // or the site, want to wait for a message.
 func (m *Master) messagePending(ctx context.Context) {
-	for m.pause(ctx, pendingPause) {
+	for clock.Wait(ctx, m.clock, pendingPause) {
 		pending := map[string][]uint32{} // by owner, and all of them for the site
 		if m.look(ctx, func() {
 			for _, j := range m.cell.Jobs() {

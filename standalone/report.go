@@ -9,6 +9,7 @@ import (
 
 	"github.com/execd-project/execd/agent"
 	"github.com/execd-project/execd/cell"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/lazyregexp"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/scheduler/tickets"
@@ -43,7 +44,7 @@ func (m *Master) resume() {
 		pause = refusalPause // its reports can hardly be written now
 	}
 	m.orders.workers.Go(func() {
-		if m.pause(ctx, pause) {
+		if clock.Wait(ctx, m.clock, pause) {
 			m.takeReports(ctx)
 		}
 	})

@@ -39,3 +39,27 @@ func TestManual(t *testing.T) {
 		t.Error("a timer that has fired is waited for")
 	}
 }
+
+// TestWait checks that Wait ends with the time, or earlier with its context.
+func TestWait(t *testing.T) {
+	m := NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan bool, 1)
+	wait := func() { waited <- Wait(ctx, m, time.Second) }
+	go wait()
+	if err := m.WaitFor(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	m.Advance(time.Second)
+	if !<-waited {
+		t.Error("Wait reports that its context has ended")
+	}
+	go wait()
+	if err := m.WaitFor(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if <-waited {
+		t.Error("Wait reports that the time has passed")
+	}
+}

@@ -100,14 +100,7 @@ func (n *Notifier) Watch(ctx context.Context, alive func(context.Context) error,
 	}
 	period := n.watchdog / 2
 	well := true
-	for {
-		timer := n.clock.NewTimer(period)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C():
-		}
+	for clock.Wait(ctx, n.clock, period) {
 		within, cancel := context.WithTimeout(ctx, period)
 		err := alive(within)
 		cancel()
