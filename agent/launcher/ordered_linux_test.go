@@ -56,8 +56,10 @@ func TestOrdersOfMasters(t *testing.T) {
 		"cores of a host that is not ours": func(p *launch.Plan) {
 			p.GrantedBinding = &launch.GrantedBinding{Trees: []string{"(S(c(t)))" + strings.Repeat("(S(C(T)))", 999)}}
 		},
-		"a console":         func(p *launch.Plan) { p.Description.Terminal = &job.Terminal{} },
-		"a session of qrsh": func(p *launch.Plan) { p.Description.Relayed = true },
+		// The scheduler of Open Cluster Scheduler 9.1 chooses cores for each job, or none.
+		"no cores, says the master": func(p *launch.Plan) { p.GrantedBinding = &launch.GrantedBinding{} },
+		"a console":                 func(p *launch.Plan) { p.Description.Terminal = &job.Terminal{} },
+		"a session of qrsh":         func(p *launch.Plan) { p.Description.Relayed = true },
 		"variables that no one reads": func(p *launch.Plan) {
 			p.Description.Environment = append(p.Description.Environment, "JOB_ID=8")
 		},
