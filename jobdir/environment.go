@@ -2,6 +2,8 @@ package jobdir
 
 import (
 	"strings"
+
+	"github.com/execd-project/execd/job"
 )
 
 // FormatEnvironment formats variables (NAME=value) for the file "environment", one per line. It
@@ -26,9 +28,9 @@ func FormatEnvironment(vars []string) ([]byte, error) {
 	return b, nil
 }
 
-// ParseEnvironment reads a file "environment". It keeps the order and repeated variables. Unlike
-// the original's shepherd it does not limit the length of a line.
-func ParseEnvironment(file string, data []byte) ([]string, error) {
+// ParseEnvironment reads a file "environment" that a daemon has written. It keeps the order and repeated
+// variables. Unlike the original's shepherd it does not limit the length of a line.
+func ParseEnvironment(file string, data []byte, by job.Daemon) ([]string, error) {
 	var vars []string
 	err := eachLine(file, data, func(line int, text string) error {
 		name, value, ok := strings.Cut(text, "=")
@@ -36,7 +38,7 @@ func ParseEnvironment(file string, data []byte) ([]string, error) {
 			return &SyntaxError{file, line, shorten(name), "expected a line of the form NAME=value"}
 		}
 		if strings.IndexByte(value, '\\') >= 0 {
-			text = name + "=" + unescape(value)
+			text = name + "=" + unescapeOf(by, value)
 		}
 		vars = append(vars, text)
 		return nil
@@ -47,10 +49,10 @@ func ParseEnvironment(file string, data []byte) ([]string, error) {
 	return vars, nil
 }
 
-// ParseEditedEnvironment reads a file "environment" that procedures of the site may have edited.
+// ParseEditedEnvironment reads a file "environment" of a daemon that procedures of the site may have edited.
 // Like the original's shepherd it skips a line without a name and a value, and the last line needs
 // no newline. It returns the numbers of the skipped lines, except empty ones.
-func ParseEditedEnvironment(data []byte) (vars []string, skipped []int) {
+func ParseEditedEnvironment(data []byte, by job.Daemon) (vars []string, skipped []int) {
 	line := 0
 	for text := range strings.SplitSeq(string(data), "\n") {
 		line++
@@ -60,7 +62,7 @@ func ParseEditedEnvironment(data []byte) (vars []string, skipped []int) {
 		case !ok, name == "", strings.IndexByte(text, 0) >= 0:
 			skipped = append(skipped, line)
 		default:
-			vars = append(vars, name+"="+unescape(value))
+			vars = append(vars, name+"="+unescapeOf(by, value))
 		}
 	}
 	return vars, skipped
@@ -71,6 +73,15 @@ func escape(s string) string {
 		return s
 	}
 	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, `\\`), "\n", `\n`)
+}
+
+// unescapeOf reverses what a daemon does to a value. That of Open Cluster Scheduler writes a newline as
+// backslash and n, and a backslash as it is, so that such two characters of a job become a newline.
+func unescapeOf(by job.Daemon, s string) string {
+	if by == job.DaemonGridEngine {
+		return unescape(s)
+	}
+	return strings.ReplaceAll(s, `\n`, "\n")
 }
 
 // unescape reverses escape exactly. Any other backslash stays, as in the original's reader.

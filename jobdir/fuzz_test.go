@@ -50,8 +50,8 @@ func FuzzConfig(f *testing.F) {
 func FuzzEnvironment(f *testing.F) {
 	seed(f, "environment")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		edited, _ := ParseEditedEnvironment(data)
-		v, err := ParseEnvironment("environment", data)
+		edited, _ := ParseEditedEnvironment(data, job.DaemonGridEngine)
+		v, err := ParseEnvironment("environment", data, job.DaemonGridEngine)
 		if err == nil && !slices.Equal(v, edited) {
 			t.Fatalf("%q, read as an edited file %q", v, edited)
 		}
@@ -62,7 +62,7 @@ func FuzzEnvironment(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w, err := ParseEnvironment("environment", b); err != nil || !slices.Equal(v, w) {
+		if w, err := ParseEnvironment("environment", b, job.DaemonGridEngine); err != nil || !slices.Equal(v, w) {
 			t.Fatalf("%v\n%q\n%q", err, v, w)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -167,7 +168,7 @@ func TestEnvironmentRoundtrip(t *testing.T) {
 		if n := bytes.Count(b, []byte("\n")); n != len(vars) {
 			t.Fatalf("%d lines for %d variables", n, len(vars))
 		}
-		got, err := ParseEnvironment("environment", b)
+		got, err := ParseEnvironment("environment", b, job.DaemonGridEngine)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +181,7 @@ func TestEnvironmentRoundtrip(t *testing.T) {
 func TestSampleFilesRoundTrip(t *testing.T) {
 	again := map[string]func(file string, b []byte) ([]byte, error){
 		"environment": func(file string, b []byte) ([]byte, error) {
-			v, err := ParseEnvironment(file, b)
+			v, err := ParseEnvironment(file, b, job.DaemonGridEngine)
 			if err != nil {
 				return nil, err
 			}
@@ -227,7 +228,7 @@ func TestEnvironmentErrors(t *testing.T) {
 		"A=1\nB=2":     "e:2: the file ends within a line",
 		"A=\x00\n":     "e:1: A: contains a NUL byte",
 	} {
-		if _, err := ParseEnvironment("e", []byte(file)); err == nil || err.Error() != want {
+		if _, err := ParseEnvironment("e", []byte(file), job.DaemonGridEngine); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", file, err, want)
 		}
 	}
@@ -237,11 +238,26 @@ func TestEnvironmentErrors(t *testing.T) {
 		}
 	}
 	long := "A=" + strings.Repeat("x", 1<<20)
-	if v, err := ParseEnvironment("e", []byte(long+"\n")); err != nil || v[0] != long {
+	if v, err := ParseEnvironment("e", []byte(long+"\n"), job.DaemonGridEngine); err != nil || v[0] != long {
 		t.Error("a long line was not read", err)
 	}
-	if v, _ := ParseEnvironment("e", []byte("A=a\\tb\\\\n\\nc\\\n")); v[0] != "A=a\\tb\\n\nc\\" {
+	if v, _ := ParseEnvironment("e", []byte("A=a\\tb\\\\n\\nc\\\n"), job.DaemonGridEngine); v[0] != "A=a\\tb\\n\nc\\" {
 		t.Errorf("%q", v)
+	}
+}
+
+// TestEnvironmentOfOCS checks that values in the file of sge_execd 9.x keep their backslashes: this daemon
+// escapes newlines only.
+func TestEnvironmentOfOCS(t *testing.T) {
+	const file = `A=a\tb\\nc\` + "\n" + `B=\\` + "\n"
+	want := []string{"A=a\\tb\\\nc\\", `B=\\`}
+	for _, daemon := range []job.Daemon{job.DaemonOCS90, job.DaemonOCS91} {
+		if v, err := ParseEnvironment("e", []byte(file), daemon); err != nil || !slices.Equal(v, want) {
+			t.Errorf("%q, %v, expected %q", v, err, want)
+		}
+		if v, skipped := ParseEditedEnvironment([]byte(file), daemon); len(skipped) > 0 || !slices.Equal(v, want) {
+			t.Errorf("%q as edited, expected %q", v, want)
+		}
 	}
 }
 
@@ -354,7 +370,7 @@ func TestEditedEnvironment(t *testing.T) {
 		"export A=1\n B=2\n":           {"export A=1| B=2", ""},
 		"A=\x00\nB=1\n":                {"B=1", "[1]"},
 	} {
-		vars, skipped := ParseEditedEnvironment([]byte(file))
+		vars, skipped := ParseEditedEnvironment([]byte(file), job.DaemonGridEngine)
 		text := ""
 		if len(skipped) > 0 {
 			text = fmt.Sprint(skipped)

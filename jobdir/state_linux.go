@@ -41,9 +41,9 @@ func (d *Dir) Description() (*job.Description, error) {
 	}
 	begun, err := d.Exists(FilePID)
 	if err == nil && begun {
-		desc.Environment, _ = ParseEditedEnvironment(env)
+		desc.Environment, _ = ParseEditedEnvironment(env, desc.Daemon)
 	} else if err == nil {
-		desc.Environment, err = ParseEnvironment(d.file(FileEnvironment), env)
+		desc.Environment, err = ParseEnvironment(d.file(FileEnvironment), env, desc.Daemon)
 	}
 	if err != nil {
 		return nil, err

@@ -230,7 +230,7 @@ func (s *Shepherd) heedEnvironment(name string) error {
 	if err != nil {
 		return err
 	}
-	vars, skipped := jobdir.ParseEditedEnvironment(b)
+	vars, skipped := jobdir.ParseEditedEnvironment(b, s.d.Daemon)
 	for _, line := range skipped {
 		s.trace(jobdir.FileEnvironment + ":" + itoa(line) + ": expected NAME=value; " + name + " may have written it, it is skipped")
 	}

@@ -136,7 +136,7 @@ func (j *Job) environment() []string {
 	if err != nil {
 		return j.Description.Environment
 	}
-	vars, _ := jobdir.ParseEditedEnvironment(b)
+	vars, _ := jobdir.ParseEditedEnvironment(b, job.DaemonGridEngine)
 	return vars
 }
 

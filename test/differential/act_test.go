@@ -71,7 +71,7 @@ func (d *driver) mayGo(job int) error { return os.WriteFile(d.flagPath(job, "go"
 
 // usageOfMemory matches the output of qstat -j for a job with at least 50 MiB of memory and some
 // CPU time.
-var usageOfMemory = regexp.MustCompile(`usage +1: .*\bmem=(?:0\.0[1-9]|0\.[1-9]|[1-9]).* maxvmem=(?:[5-9]\d|[1-9]\d\d)\.\d+M`)
+var usageOfMemory = regexp.MustCompile(`usage +1: .*\bmem=(?:0\.0[1-9]|0\.[1-9]|[1-9]).*[ ,]maxvmem=(?:[5-9]\d|[1-9]\d\d)\.\d+M`)
 
 // memoryCounted waits until execd has counted memory of the job.
 func (d *driver) memoryCounted(job int) error {

@@ -28,7 +28,7 @@ func endCases() []jobCase {
 		})
 	}
 	return append(cases,
-		jobCase{name: "a job that writes its own verdict", script: "#!/bin/sh\necho 12 >$SGE_JOB_SPOOL_DIR/exit_status\n(date '+%m/%d/%Y %T [0:1]: made up' >$SGE_JOB_SPOOL_DIR/error) 2>/dev/null\nexit 0\n"},
+		jobCase{name: "a job that writes its own verdict", queue: attrs(), script: "#!/bin/sh\necho 12 >$SGE_JOB_SPOOL_DIR/exit_status\n(date '+%m/%d/%Y %T [0:1]: made up' >$SGE_JOB_SPOOL_DIR/error) 2>/dev/null\nexit 0\n"},
 		jobCase{name: "death with a core file", opts: []string{"-wd", "OUT"}, script: "#!/bin/sh\nulimit -c unlimited\nkill -SEGV $$\n"},
 		jobCase{name: "death of a child only", opts: []string{"-S", "/bin/bash"}, script: "#!/bin/bash\nulimit -c 0\nexec 2>/dev/null\nbash -c 'kill -SEGV $$'\necho $?\nexit 6\n"},
 		jobCase{

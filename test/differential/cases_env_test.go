@@ -16,7 +16,7 @@ func environmentCases() []jobCase {
 	return []jobCase{
 		{name: "-V passes the submitter's environment", opts: []string{"-V"}, script: probeScript},
 		{name: "-v passes some variables", opts: []string{"-v", "A=1,B=two words,EMPTY=,HOME,C=a=b"}, script: probeScript},
-		{name: "-v with backslashes, quotes and more than ASCII", opts: []string{"-v", `W=C:\dir\new,Q="x'y,U=grün €,S=  blanks  `}, script: probeScript},
+		{name: "-v with backslashes, quotes and more than ASCII", opts: []string{"-v", `D=\\host\share,W=C:\dir\new,Q="x'y,U=grün €,S=  blanks  `}, script: probeScript},
 		{name: "-v with a value of two lines", opts: []string{"-v", "TWO=first\nsecond,AFTER=1"}, script: probeScript},
 		{name: "-v cannot replace what execd sets", opts: []string{"-v", "JOB_ID=0,QUEUE=x,HOME=/x,TMPDIR=/x,SGE_TASK_ID=9,USER=root,SHELL=/x,NSLOTS=77,SGE_ROOT=/x"}, script: probeScript},
 		{name: "-v PATH is put behind the job's folder", opts: []string{"-v", "PATH=/usr/bin:/bin:/x y"}, script: probeScript},

@@ -8,9 +8,10 @@ var expectedOCS = []expectation{
 		why: "the wording of messages: sge_execd copies the first line of the file error",
 	},
 	{
-		field: `seen/1\.(migrate|clean)\.1/Processes/\d+/Status/Groups`, cases: `an application checkpoint.*`,
+		field:    `seen/1\.(migrate|clean|terminate|suspend|resume)\.1/Processes/\d+/Status/Groups`,
+		cases:    `an application checkpoint.*|a terminate method that is a command|suspend and resume methods that are commands`,
 		original: `2001 2100`, ours: `2001 2100 GID`,
-		why: "robustness: processes of the commands of a checkpointing environment are found by their group, too",
+		why: "robustness: processes of methods and of the commands of a checkpointing environment are found by their group, too",
 	},
 	{
 		field: `seen/\d+\.(prolog|epilog|start|stop)\.\d+/Processes/\d+/Environ/SGE_BINDING_(INSTANCE|TOPOLOGY|CPUSET)`, cases: otherUser,
@@ -21,6 +22,16 @@ var expectedOCS = []expectation{
 		field: `seen/\d+\.(prolog|start)\.\d+/Tmpdir`, cases: otherUser,
 		original: `drwx.*`, ours: `error: no such file or directory`,
 		why: "the probe looks where TMPDIR says, which is a user's variable",
+	},
+	{
+		field: `seen/1\.(job|starter)\.1/Processes/\d+/Environ/SGE_STARTER_USE_LOGIN_SHELL`, cases: `a starter method without a login shell`,
+		original: `\(absent\)`, ours: `false`,
+		why: "as with 8.1.9: queue_conf(5) names the variable without a condition",
+	},
+	{
+		field: `acct/0\.1/failed`, cases: `epilog missing, job is a command`,
+		original: `15`, ours: `14`,
+		why: "robustness: a procedure that is missing is the same mistake for scripts and commands",
 	},
 	{
 		field:    `acct/[^/]+/maxvmem`,
