@@ -67,6 +67,16 @@ func TestOpenClusterScheduler(t *testing.T) {
 				c.Errorf("it was deleted by %q", r["deleted_by"])
 			}
 		})
+		c.run("records count reads and writes", func(c *cell) {
+			if series != "9.1" {
+				c.Skip("9.0 does not have ioops")
+			}
+			job := c.qsub("-q", here, "-o", "/dev/null", "-j", "y", "-b", "y", "/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=3000")
+			r := c.ended(job, 0, 1)[0]
+			if n, err := strconv.ParseFloat(r["ioops"], 64); err != nil || n < 6000 || n > 7000 {
+				c.Errorf("ioops is %q, expected 3000 reads, 3000 writes and those of the start", r["ioops"])
+			}
+		})
 		c.run("the record of a deleted job says who did that", func(c *cell) {
 			job := c.sleeper("-q", here)
 			c.alice("qdel", strconv.Itoa(job))
