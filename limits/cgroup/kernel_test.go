@@ -300,6 +300,21 @@ func TestDeniedDevice(t *testing.T) {
 	}
 }
 
+// TestManyDeniedDevices keeps a job from as many devices as a host with 16 GPUs of seven MIG instances each has.
+func TestManyDeniedDevices(t *testing.T) {
+	m := manager(t, Devices)
+	testenv.Require(t, testenv.Root)
+	var devices []Device
+	for minor := range int64(16 * (1 + 2*7)) {
+		devices = append(devices, Device{Major: 236, Minor: minor})
+	}
+	g := create(t, m, "1.1", Limits{Deny: append(devices, Device{Major: 1, Minor: 7})}) // mem(4), full(4)
+	out, _ := run(t, g, "for d in zero full null; do (exec 3</dev/$d) 2>&1 | grep -q 'not permitted' && echo no $d; done; exit 0").CombinedOutput()
+	if got := strings.Join(strings.Fields(string(out)), " "); got != "no full" {
+		t.Errorf("the job cannot open: %s", got)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	m := manager(t, CPUTime, MemoryLimit)
 	g := create(t, m, "1.1", Limits{Vmem: 1 << 30, Pids: 100})
