@@ -37,10 +37,12 @@ type Client struct {
 	line   *line         // nil while there is no launcher
 	joined chan struct{} // closed when line is set
 	known  map[job.ID]*line
-	stop   context.CancelFunc // of the search for a launcher; nil before the first
-	ended  bool               // Close or Leave was called
-	closed bool               // Close was called
-	losing sync.Once
+	// outcomes are those that came with the end of a supervisor, until Collect.
+	outcomes map[job.ID]*job.Outcome
+	stop     context.CancelFunc // of the search for a launcher; nil before the first
+	ended    bool               // Close or Leave was called
+	closed   bool               // Close was called
+	losing   sync.Once
 }
 
 var (
@@ -263,11 +265,20 @@ func (c *Client) job(k kind, body any, id job.ID, script int) (*launch.Job, erro
 	if err != nil {
 		return nil, err
 	}
-	if fd < 0 || a.Description == nil {
-		return nil, fmt.Errorf("the launcher has not answered the order %s with a job", k)
+	if p, ok := body.(*prepareBody); ok && a.Description == nil {
+		a.Description = p.Plan.Description
+		err = change(a.Description, a.Changes)
 	}
-	if err := a.Texts.restore(a.Description); err != nil {
-		unix.Close(fd)
+	if err == nil && (fd < 0 || a.Description == nil) {
+		err = fmt.Errorf("the launcher has not answered the order %s with a job", k)
+	}
+	if err == nil {
+		err = a.Texts.restore(a.Description)
+	}
+	if err != nil {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 		return nil, err
 	}
 	dir, err := jobdir.AdoptDir(fd, c.area.JobPath(id))
@@ -351,6 +362,11 @@ func (c *Client) Launch(id job.ID) (pid int, err error) {
 func (c *Client) Wait(ctx context.Context, id job.ID) (syscall.WaitStatus, error) {
 	var a waitAnswer
 	_, err := c.call(ctx, kindWait, &ofJob{id}, -1, &a)
+	if err == nil && a.Outcome != nil {
+		c.mu.Lock()
+		c.outcomes[key(id)] = a.Outcome
+		c.mu.Unlock()
+	}
 	return syscall.WaitStatus(a.Status), err
 }
 
@@ -361,6 +377,13 @@ func (c *Client) Signal(id job.ID, s launch.Signal) error {
 
 // Collect ends the remaining processes of a job and returns the outcome.
 func (c *Client) Collect(id job.ID) (*job.Outcome, error) {
+	c.mu.Lock()
+	known := c.outcomes[key(id)]
+	delete(c.outcomes, key(id))
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
 	var a collectAnswer
 	err := c.ask(kindCollect, &ofJob{id}, &a)
 	if err == nil && a.Outcome == nil {

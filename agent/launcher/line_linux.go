@@ -123,7 +123,7 @@ func (l *line) receive() error {
 // Connect connects this process to its launcher. Without a descriptor it waits until there is one, or the context has
 // ended.
 func Connect(ctx context.Context, o ClientOptions) (*Client, error) {
-	c := &Client{options: o, over: make(chan struct{}), verifies: make(chan struct{}, mostVerifies), known: map[job.ID]*line{}, joined: make(chan struct{})}
+	c := &Client{options: o, over: make(chan struct{}), verifies: make(chan struct{}, mostVerifies), known: map[job.ID]*line{}, outcomes: map[job.ID]*job.Outcome{}, joined: make(chan struct{})}
 	if o.Descriptor >= 0 {
 		conn, err := newConn(o.Descriptor)
 		if err != nil {
@@ -357,6 +357,7 @@ func (c *Client) note(l *line, k kind, id job.ID) {
 		c.known[key(id)] = l
 	case kindRemove:
 		delete(c.known, key(id))
+		delete(c.outcomes, key(id)) // of a job that was never collected
 	}
 }
 

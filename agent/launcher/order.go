@@ -175,17 +175,21 @@ type (
 		Jobs    []job.ID `json:"jobs"`
 		Scripts []int    `json:"scripts"`
 	}
-	// jobAnswer comes with the descriptor of the directory.
+	// jobAnswer comes with the descriptor of the directory. It has the description, or what the launcher has changed in that
+	// of the order.
 	jobAnswer struct {
-		Description *job.Description `json:"description"`
-		Texts       texts            `json:"texts,omitempty"`
-		State       launch.State     `json:"state"`
+		Description *job.Description           `json:"description,omitempty"`
+		Changes     map[string]json.RawMessage `json:"changes,omitempty"` // see changesOf
+		Texts       texts                      `json:"texts,omitempty"`
+		State       launch.State               `json:"state"`
 	}
 	launchAnswer struct {
 		PID int `json:"pid"`
 	}
+	// waitAnswer has the outcome, too, if the job has nothing that may go on without its supervisor.
 	waitAnswer struct {
-		Status uint32 `json:"status"`
+		Status  uint32       `json:"status"`
+		Outcome *job.Outcome `json:"outcome,omitempty"`
 	}
 	collectAnswer struct {
 		Outcome *job.Outcome `json:"outcome"`

@@ -209,14 +209,7 @@ func TestGrantedCores(t *testing.T) {
 	p := w.plan(job.ID{Job: 7})
 	p.Description.Environment = append(p.Description.Environment, "SGE_BINDING_CPUSET=forged")
 	p.GrantedBinding = &launch.GrantedBinding{Trees: []string{strings.Replace(tree, "T", "t", 1)}}
-	var a jobAnswer
-	answer := w.exchange(w.text(kindPrepare, &prepareBody{Plan: p, Script: true}), w.script())
-	if answer.Error != nil {
-		t.Fatal(answer.Error)
-	}
-	if err := decode(answer.Body, &a); err != nil {
-		t.Fatal(err)
-	}
+	a := w.prepared(p)
 	d := a.Description
 	cpus, err := topology.ParseList(d.BindingCPUs)
 	if err != nil || cpus.Len() != 1 || !strings.HasPrefix(d.Binding, "explicit:") || a.State.Unbound != "" {
@@ -265,14 +258,7 @@ func TestCountedGPUs(t *testing.T) {
 	}
 	w.nothingIsHere()
 	for number := 7; number < 9; number++ {
-		answer := w.exchange(w.text(kindPrepare, &prepareBody{Plan: plan(number, 1), Script: true}), w.script())
-		if answer.Error != nil {
-			t.Fatal(answer.Error)
-		}
-		var a jobAnswer
-		if err := decode(answer.Body, &a); err != nil {
-			t.Fatal(err)
-		}
+		a := w.prepared(plan(number, 1))
 		own := strconv.Itoa(number - 7)
 		if !slices.Equal(a.State.GPUs, []string{own}) || !slices.Contains(a.Description.Environment, launch.ElementPrefix+"card="+own) {
 			t.Errorf("job %d has the GPUs %q and the variables %q", number, a.State.GPUs, a.Description.Environment)
@@ -292,14 +278,7 @@ func TestTrustedVariables(t *testing.T) {
 	d := p.Description
 	d.Prolog, d.Trusted = "root@/site/prolog $job_id", append(d.Trusted, "LD_PRELOAD", "PATH")
 	d.Environment = append(d.Environment, "LD_PRELOAD=/tmp/x.so")
-	a := &jobAnswer{}
-	answer := w.exchange(w.text(kindPrepare, &prepareBody{Plan: p, Script: true}), w.script())
-	if answer.Error != nil {
-		t.Fatal(answer.Error)
-	}
-	if err := decode(answer.Body, a); err != nil {
-		t.Fatal(err)
-	}
+	a := w.prepared(p)
 	trusted := a.Description.Trusted
 	if slices.Contains(trusted, "LD_PRELOAD") || slices.Contains(trusted, "PATH") || !slices.Contains(trusted, "JOB_ID") {
 		t.Errorf("trusted are %q", trusted)

@@ -59,6 +59,8 @@ type Server struct {
 	mu      sync.Mutex
 	jobs    map[job.ID]*held
 	scripts map[int]*scriptUse // by the number of the job: see useScript
+
+	collecting chan struct{} // has room for as many outcomes as are determined at the same time in orders that wait
 }
 
 // held is a job that the front has prepared or opened.
@@ -86,7 +88,7 @@ func (s *Server) Serve(c *conn) error {
 		s.forget()
 	}()
 	s.mu.Lock()
-	s.jobs = map[job.ID]*held{}
+	s.jobs, s.collecting = map[job.ID]*held{}, make(chan struct{}, mostOrders)
 	s.mu.Unlock()
 	turn, waits, verifies := make(chan struct{}, mostOrders), make(chan struct{}, cmp.Or(s.mostWaits, mostWaits)), make(chan struct{}, mostVerifies)
 	bytes := newBudget(mostTogether)
@@ -483,10 +485,12 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		}
 	}
 	p := b.Plan
-	if p != nil {
+	var sent *job.Description
+	if p != nil && p.Description != nil {
 		if err := b.Texts.restore(p.Description); err != nil {
 			return nil, nil, &refusal{err}
 		}
+		sent = copyOf(p.Description)
 	}
 	gpus := s.inventory() // once: GPUs may appear meanwhile, which these groups would not deny
 	groups, err := s.groupsFor(gpus)
@@ -534,13 +538,18 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		return nil, nil, err
 	}
 	a, err := describe(h.job, launch.Prepared)
+	if err == nil {
+		if a.Changes, err = rawChanges(sent, h.job.Description); err == nil {
+			a.Description = nil
+		}
+	}
 	return a, h.job.Dir, err
 }
 
 // describe returns the description of a job for the front.
 func describe(j *launch.Job, stage launch.Stage) (*jobAnswer, error) {
 	state, err := j.State(stage)
-	return &jobAnswer{j.Description, textsOf(j.Description), state}, err
+	return &jobAnswer{Description: j.Description, Texts: textsOf(j.Description), State: state}, err
 }
 
 func (s *Server) open(id job.ID) (any, descriptorUser, error) {
@@ -626,7 +635,18 @@ func (s *Server) wait(ctx context.Context, id job.ID) (*waitAnswer, error) {
 		return nil, notHere(id)
 	}
 	status, err := j.Wait(ctx)
-	return &waitAnswer{uint32(status)}, err
+	if err != nil {
+		return nil, err
+	}
+	a := &waitAnswer{Status: uint32(status)}
+	if d := j.Description; d.PE == nil && d.Terminal == nil && d.ID.PETask == "" {
+		s.collecting <- struct{}{} // thousands of jobs may end at the same time
+		if c, err := s.collect(id); err == nil {
+			a.Outcome = c.Outcome
+		}
+		<-s.collecting
+	}
+	return a, nil
 }
 
 // collect returns the outcome of a job whose supervisor has ended. It takes the status of the supervisor from its own wait,

@@ -150,15 +150,27 @@ func (w *world) ask(order kind, body any, fds ...int) *Error {
 }
 
 // must sends an order that the launcher has to carry out, and decodes the body of the answer.
-func (w *world) must(order kind, body, result any) {
+func (w *world) must(order kind, body, result any, fds ...int) {
 	w.Helper()
-	a := w.exchange(w.text(order, body))
+	a := w.exchange(w.text(order, body), fds...)
 	if a.Error != nil {
 		w.Fatal(a.Error)
 	}
 	if err := decode(a.Body, result); err != nil {
 		w.Fatal(err)
 	}
+}
+
+// prepared has a job prepared, and returns the answer with the whole description, as a front completes it.
+func (w *world) prepared(p *launch.Plan) *jobAnswer {
+	w.Helper()
+	var a jobAnswer
+	w.must(kindPrepare, &prepareBody{Plan: p, Script: true}, &a, w.script())
+	a.Description = p.Description
+	if err := errors.Join(change(a.Description, a.Changes), a.Texts.restore(a.Description)); err != nil {
+		w.Fatal(err)
+	}
+	return &a
 }
 
 // send sends a message, and returns the error of the answer.
