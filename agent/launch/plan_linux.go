@@ -17,44 +17,44 @@ import (
 type Plan struct {
 	// Description is the description of the job. PreparePlan adds the values that are chosen on
 	// this host: the processors, the additional group ID, and another TMPDIR if the name is taken.
-	Description *job.Description
-	UID, GID    int // of the owner
-	Slave       bool
+	Description *job.Description `json:",omitzero"`
+	UID, GID    int              `json:",omitzero"` // of the owner
+	Slave       bool             `json:",omitzero"`
 	// Cores are the requested cores; nil for none.
-	Cores *binding.Request
+	Cores *binding.Request `json:",omitzero"`
 	// GrantedBinding is the GrantedBinding of the Assignment. If it is set, there are no Cores.
-	GrantedBinding *GrantedBinding
-	Hosts          []jobdir.PEHost // lines of pe_hostfile
+	GrantedBinding *GrantedBinding `json:",omitzero"`
+	Hosts          []jobdir.PEHost `json:",omitzero"` // lines of pe_hostfile
 	// Record is the content of the file "start" of the job directory; nil for none.
-	Record []byte
+	Record []byte `json:",omitzero"`
 	// Processes is the maximum number of the owner's processes on hosts that cannot count those of
 	// the job; 0 means no limit.
-	Processes int
+	Processes int `json:",omitzero"`
 
-	Users    []int         // IDs of users that procedures run as
-	GroupIDs []qconf.Range // gid_range, for the additional group ID
-	Devices  []string      // that the job may open
+	Users    []int         `json:",omitzero"` // IDs of users that procedures run as
+	GroupIDs []qconf.Range `json:",omitzero"` // gid_range, for the additional group ID
+	Devices  []string      `json:",omitzero"` // that the job may open
 
-	GPUs []string // that the job has, by their numbers
+	GPUs []string `json:",omitzero"` // that the job has, by their numbers
 	// Deny are the devices of other GPUs. FilteredEnv is the environment if the kernel denies them
 	// to the job, and UnfilteredEnv if it does not.
-	Deny                       []cgroup.Device
-	FilteredEnv, UnfilteredEnv []string
+	Deny                       []cgroup.Device `json:",omitzero"`
+	FilteredEnv, UnfilteredEnv []string        `json:",omitzero"`
 	// GPUCount is how many GPUs the job gets from those of ChooseGPUs, if its master counts GPUs with the consumable
 	// GPUComplex and does not name them; 0 for a job whose GPUs are known. The choice replaces the four fields above once
 	// the directory of the job is made.
-	GPUCount   int
-	GPUComplex string
+	GPUCount   int    `json:",omitzero"`
+	GPUComplex string `json:",omitzero"`
 	inventory  *gpu.Inventory
 
 	// Scratch is the size, in bytes, to which the TMPDIR is limited as ScratchLimit says; 0 for none.
-	Scratch      uint64
-	ScratchLimit qconf.ScratchLimit
+	Scratch      uint64             `json:",omitzero"`
+	ScratchLimit qconf.ScratchLimit `json:",omitzero"`
 
 	// Aside says that TMPDIR is made under another name first: without root's rights.
-	Aside bool
+	Aside bool `json:",omitzero"`
 	// Foreground is Assignment.Terminal.
-	Foreground bool
+	Foreground bool `json:",omitzero"`
 }
 
 // Plan describes a job and all that PreparePlan needs besides. The error is an *OrderError.

@@ -2,9 +2,12 @@ package launcher
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/job"
 )
 
@@ -23,23 +26,50 @@ func TestChanges(t *testing.T) {
 	if from.PE.Start == "" {
 		t.Error("the copy shares its parallel environment")
 	}
-	text, err := json.Marshal(changesOf(from, d))
+	changes, err := rawChanges(from, d)
 	if err != nil {
-		t.Fatal(err)
-	}
-	var changes map[string]json.RawMessage
-	if err := decode(text, &changes); err != nil {
 		t.Fatal(err)
 	}
 	if err := change(mine, changes); err != nil || !reflect.DeepEqual(mine, d) {
 		t.Errorf("the front has\n%+v, expected\n%+v (%v)", mine, d, err)
 	}
 	if len(changes) != 5 {
-		t.Errorf("the changes are %s", text)
+		t.Errorf("the changes are %s", changes)
 	}
-	for name, text := range map[string]string{"Nonesuch": "1", "Name": "1", "PE": `{"x":1}`} {
+	for name, text := range map[string]string{"Nonesuch": "1", "Name": "1", "PE": `{"x":1}`, "Limits": `{"99":{}}`} {
 		if err := change(mine, map[string]json.RawMessage{name: json.RawMessage(text)}); err == nil {
 			t.Errorf("a change of %s to %s is accepted", name, text)
 		}
+	}
+}
+
+// TestOrderAsSent checks that the launcher gets the description of an order as it is, with each field.
+func TestOrderAsSent(t *testing.T) {
+	d := &job.Description{}
+	for _, path := range fieldsOf(reflect.ValueOf(d).Elem(), "") {
+		for _, value := range forgeries {
+			for _, from := range []*job.Description{{}, usual()} {
+				forge(t, reflect.ValueOf(from).Elem(), strings.Split(path, "."), value)
+				sent, err := asSentOrder(&prepareBody{Plan: &launch.Plan{Description: from}, Texts: textsOf(from)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := json.Marshal(sent)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got prepareBody
+				if err := errors.Join(decode(text, &got), got.restore()); err != nil {
+					t.Fatalf("%s: %v", path, err)
+				}
+				if same, err := same(got.Plan.Description, from); err != nil || !same {
+					t.Errorf("%s: the launcher gets\n%+v, expected\n%+v (%v)", path, got.Plan.Description, from, err)
+				}
+			}
+		}
+	}
+	twice := &prepareBody{Plan: &launch.Plan{Description: d}, Changes: map[string]json.RawMessage{}}
+	if err := twice.restore(); err == nil {
+		t.Error("a description and its changes are accepted")
 	}
 }

@@ -104,10 +104,15 @@ func (c *Client) once(ctx context.Context, l *line, k kind, body any, script int
 	e := &envelope{Version: Version, Number: c.number, Order: k}
 	c.mu.Unlock()
 	l.expect(e.Number, to)
-	text, fds, err := pack(body, func(b json.RawMessage, memory bool) any {
-		e.Body, e.Memory = b, memory
-		return e
-	})
+	var text []byte
+	var fds []int
+	sent, err := asSentOrder(body)
+	if err == nil {
+		text, fds, err = pack(sent, func(b json.RawMessage, memory bool) any {
+			e.Body, e.Memory = b, memory
+			return e
+		})
+	}
 	if err == nil {
 		all := slices.Clone(fds)
 		if script >= 0 {

@@ -77,9 +77,11 @@ type (
 		ID job.ID `json:"id"`
 	}
 	prepareBody struct {
-		Plan   *launch.Plan `json:"plan"`
-		Texts  texts        `json:"texts,omitempty"` // of the description
-		Script bool         `json:"script"`          // it is the last descriptor
+		Plan *launch.Plan `json:"plan"`
+		// Changes describe the job if the plan has no description: see asSentOrder.
+		Changes map[string]json.RawMessage `json:"changes,omitempty"`
+		Texts   texts                      `json:"texts,omitempty"` // of the description
+		Script  bool                       `json:"script"`          // it is the last descriptor
 		// Submitted is the submission of the owner; nil if a master orders the job.
 		Submitted *submitted `json:"submitted,omitempty"`
 	}

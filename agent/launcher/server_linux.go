@@ -486,10 +486,10 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 	}
 	p := b.Plan
 	var sent *job.Description
+	if err := b.restore(); err != nil {
+		return nil, nil, &refusal{err}
+	}
 	if p != nil && p.Description != nil {
-		if err := b.Texts.restore(p.Description); err != nil {
-			return nil, nil, &refusal{err}
-		}
 		sent = copyOf(p.Description)
 	}
 	gpus := s.inventory() // once: GPUs may appear meanwhile, which these groups would not deny
