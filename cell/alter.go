@@ -466,43 +466,39 @@ func (c *Cell) peExists(pattern string) bool {
 	return err == nil && slices.ContainsFunc(c.cluster.PENames(), e.Match)
 }
 
-// alterResources replaces the hard and the soft requests, each only if there are new ones. It calls
-// modified for each list that it replaces.
+// alterResources replaces the hard and the soft requests of -l, see replaceRequests.
 func alterResources(from, to *submit.Request, modified func(soft bool)) {
+	isSoft := func(r submit.ResourceRequest) bool { return r.Soft }
 	if len(from.Resources) == 0 { // -l ''
 		to.Resources = slices.DeleteFunc(slices.Clone(to.Resources), func(r submit.ResourceRequest) bool { return !r.Soft })
 		modified(false)
 	}
-	for _, soft := range []bool{false, true} {
-		is := func(r submit.ResourceRequest) bool { return r.Soft == soft }
-		if !slices.ContainsFunc(from.Resources, is) {
-			continue
-		}
-		to.Resources = slices.DeleteFunc(slices.Clone(to.Resources), is)
-		for _, r := range from.Resources {
-			if is(r) {
-				to.Resources = append(to.Resources, r)
-			}
-		}
-		modified(soft)
-	}
+	to.Resources = replaceRequests(from.Resources, to.Resources, isSoft, modified)
 }
 
-// alterQueues replaces the queue requests of -q in the same way.
+// alterQueues replaces the hard and the soft requests of -q, see replaceRequests.
 func alterQueues(from, to *submit.Request, modified func(soft bool)) {
+	isSoft := func(q submit.QueueRequest) bool { return q.Soft }
+	to.Queues = replaceRequests(from.Queues, to.Queues, isSoft, modified)
+}
+
+// replaceRequests returns the requests of a job with its hard and its soft ones replaced, each only if
+// there are new ones. It calls modified for each kind that it replaces.
+func replaceRequests[R any](from, to []R, isSoft func(R) bool, modified func(soft bool)) []R {
 	for _, soft := range []bool{false, true} {
-		is := func(q submit.QueueRequest) bool { return q.Soft == soft }
-		if !slices.ContainsFunc(from.Queues, is) {
+		is := func(r R) bool { return isSoft(r) == soft }
+		if !slices.ContainsFunc(from, is) {
 			continue
 		}
-		to.Queues = slices.DeleteFunc(slices.Clone(to.Queues), is)
-		for _, q := range from.Queues {
-			if is(q) {
-				to.Queues = append(to.Queues, q)
+		to = slices.DeleteFunc(slices.Clone(to), is)
+		for _, r := range from {
+			if is(r) {
+				to = append(to, r)
 			}
 		}
 		modified(soft)
 	}
+	return to
 }
 
 // alterRun applies an option that concerns only the run of a job.
