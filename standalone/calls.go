@@ -359,34 +359,54 @@ func (m *Master) serveWait(ctx context.Context, c *serve.Call) (any, *agentapi.E
 	if err := decode(c.Body, q); err != nil {
 		return nil, err
 	}
-	stays := m.waiting.try(c.User.UID)
-	if stays {
-		defer m.waiting.give(c.User.UID)
+	var a *api.WaitAnswer
+	later, err := m.awaitNews(ctx, c.User.UID, func(ctx context.Context) (<-chan struct{}, *agentapi.Error) {
+		var changed chan struct{}
+		var err *agentapi.Error
+		a, changed, err = m.waited(ctx, c, q)
+		if err != nil || len(a.Ends) > 0 || a.Gone || q.Start && a.Running {
+			return nil, err
+		}
+		return changed, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, api.Patience)
-	defer cancel()
-	for {
-		a, changed, err := m.waited(ctx, c, q)
-		if err != nil || changed == nil || len(a.Ends) > 0 || a.Gone || q.Start && a.Running {
-			return a, err
-		}
-		if !stays {
-			a.Later = pollPause
-			return a, nil
-		}
-		select {
-		case <-changed:
-		case <-m.stopped:
-			return nil, ending()
-		case <-ctx.Done():
-			return a, nil
-		}
-	}
+	a.Later = later
+	return a, nil
 }
 
 // pollPause is the number of seconds after which a client asks again if the daemon does not hold
 // its connection.
 const pollPause = 3
+
+// awaitNews calls look, and again whenever the channel that look has returned is closed, until look returns
+// no channel or an error, or for api.Patience. If too many calls of the user wait already, it calls look
+// only once, and returns the number of seconds after which the client is to ask again; otherwise later is 0.
+func (m *Master) awaitNews(ctx context.Context, user uint32, look func(context.Context) (<-chan struct{}, *agentapi.Error)) (later int, err *agentapi.Error) {
+	stays := m.waiting.try(user)
+	if stays {
+		defer m.waiting.give(user)
+	}
+	ctx, cancel := context.WithTimeout(ctx, api.Patience)
+	defer cancel()
+	for {
+		changed, err := look(ctx)
+		switch {
+		case err != nil || changed == nil:
+			return 0, err
+		case !stays:
+			return pollPause, nil
+		}
+		select {
+		case <-changed:
+		case <-m.stopped:
+			return 0, ending()
+		case <-ctx.Done():
+			return 0, nil
+		}
+	}
+}
 
 // waited returns the current answer, and a channel that is closed when there is news.
 func (m *Master) waited(ctx context.Context, c *serve.Call, q *api.WaitRequest) (*api.WaitAnswer, chan struct{}, *agentapi.Error) {
@@ -400,13 +420,13 @@ func (m *Master) waited(ctx context.Context, c *serve.Call, q *api.WaitRequest) 
 		j := m.cell.Job(q.Job)
 		switch {
 		case j != nil && j.Owner() != c.User.Name && !c.Manager:
-			result <- told{err: refuse(agentapi.PermissionDenied, "the job is of somebody else")}
+			result <- told{err: refuse(agentapi.PermissionDenied, "the job belongs to another user")}
 			return
 		case j == nil && m.ends.jobs[q.Job] == nil:
 			result <- told{err: refuse(agentapi.NotFound, errUnknownJob.Error())}
 			return
 		case j == nil && m.ends.jobs[q.Job].owner != c.User.Name && !c.Manager:
-			result <- told{err: refuse(agentapi.PermissionDenied, "the job was of somebody else")}
+			result <- told{err: refuse(agentapi.PermissionDenied, "the job belonged to another user")}
 			return
 		}
 		owner := c.User.Name

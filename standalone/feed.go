@@ -107,16 +107,11 @@ func (m *Master) serveEnds(ctx context.Context, c *serve.Call) (any, *agentapi.E
 	if err := decode(c.Body, q); err != nil {
 		return nil, err
 	}
-	stays := m.waiting.try(c.User.UID)
-	if stays {
-		defer m.waiting.give(c.User.UID)
-	}
-	ctx, cancel := context.WithTimeout(ctx, api.Patience)
-	defer cancel()
-	for {
-		a := &api.EndsAnswer{}
+	var a *api.EndsAnswer
+	later, err := m.awaitNews(ctx, c.User.UID, func(ctx context.Context) (<-chan struct{}, *agentapi.Error) {
+		a = &api.EndsAnswer{}
 		var changed chan struct{}
-		if err := m.look(ctx, func() {
+		err := m.look(ctx, func() {
 			x := m.feeds.forUser(c.User.Name, m.clock.Now())
 			changed, a.Boot, a.Last = x.changed, x.boot, x.last
 			ok := false
@@ -126,24 +121,17 @@ func (m *Master) serveEnds(ctx context.Context, c *serve.Call) (any, *agentapi.E
 			if a.Missed = !ok; ok {
 				a.Last = q.After + uint64(len(a.Ends))
 			}
-		}); err != nil {
+		})
+		if err != nil || len(a.Ends) > 0 || a.Missed || q.Now {
 			return nil, err
 		}
-		if len(a.Ends) > 0 || a.Missed || q.Now {
-			return a, nil
-		}
-		if !stays {
-			a.Later = pollPause
-			return a, nil
-		}
-		select {
-		case <-changed:
-		case <-m.stopped:
-			return nil, ending()
-		case <-ctx.Done():
-			return a, nil
-		}
+		return changed, nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	a.Later = later
+	return a, nil
 }
 
 // serveStates answers StatesRequest. Every user may see all states, as with qstat.
