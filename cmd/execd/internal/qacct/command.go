@@ -15,7 +15,6 @@ import (
 	"github.com/execd-project/execd/cmd/execd/internal/records"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
-	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/scheduler/expression"
 )
 
@@ -121,12 +120,12 @@ func (c *Command) report(out *bufio.Writer, file *records.File, s *settings, cho
 		printer.Fprintf(c.Stderr, "error: ignoring invalid entry in line %d of %s: %v\n", n, file.Name, err)
 	}
 	in := bufio.NewReader(file)
-	head, _ := in.Peek(6) // the error is returned again below
-	if format, command := textfile.Compression(head); format != "" {
-		printer.Fprintf(c.Stderr, "error: cannot read %s: it is compressed with %s; use %s FILE | qacct -f -\n", file.Name, format, command)
+	err := file.CheckFormat(in, "qacct -f -")
+	if err != nil {
+		printer.Fprintf(c.Stderr, "error: %v\n", err)
 		return ExitFailed, nil
 	}
-	err := records.Each(context.Background(), in, s.jobs.id, func(record *accounting.Record) error {
+	err = records.Each(context.Background(), in, s.jobs.id, func(record *accounting.Record) error {
 		r := entry{record, int64(record.Wallclock())}
 		if !chosen.has(r.Record) {
 			return nil

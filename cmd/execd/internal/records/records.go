@@ -28,7 +28,7 @@ const MaxLine = 1 << 22
 // file with the same records as classic lines.
 const jsonSuffix = ".jsonl"
 
-// File is an open accounting file, or a pipe that records come from.
+// File is an open accounting file, or a pipe with records.
 type File struct {
 	io.ReadCloser
 	Name string // for messages
@@ -105,6 +105,18 @@ func OpenNamed(name string, stdin io.Reader) (*File, error) {
 		return opened(os.Open(name))
 	}
 	return opened(userfile.Open(name, 0))
+}
+
+// CheckFormat returns an error if in, which reads the file from its beginning, is compressed. The error
+// contains a command line that reads the file: reader is the command that reads records from standard
+// input. CheckFormat does not consume data, and returns no error of reading: the next call returns it.
+func (f *File) CheckFormat(in *bufio.Reader, reader string) error {
+	const longest = 6 // bytes that textfile.Compression needs
+	head, _ := in.Peek(longest)
+	if format, command := textfile.Compression(head); format != "" {
+		return fmt.Errorf("cannot read %s: it is compressed with %s; use %s FILE | %s", f.Name, format, command, reader)
+	}
+	return nil
 }
 
 // inherited reports whether a name is that of a file that the caller has opened.

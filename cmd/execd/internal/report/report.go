@@ -24,7 +24,6 @@ import (
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
-	"github.com/execd-project/execd/internal/textfile"
 )
 
 // Usage is the output of --help.
@@ -184,9 +183,8 @@ func (c *Command) read(q *request) (*sums, error) {
 	}
 	defer file.Close()
 	in := bufio.NewReader(file)
-	head, _ := in.Peek(6) // EachParallel returns the error again
-	if format, command := textfile.Compression(head); format != "" {
-		return nil, fmt.Errorf("cannot read %s: it is compressed with %s; use %s FILE | execd report --file -", file.Name, format, command)
+	if err := file.CheckFormat(in, "execd report --file -"); err != nil {
+		return nil, err
 	}
 	parts := make([]*sums, min(runtime.GOMAXPROCS(0), mostWorkers))
 	for i := range parts {

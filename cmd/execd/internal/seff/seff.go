@@ -20,7 +20,6 @@ import (
 	"github.com/execd-project/execd/internal/options"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
-	"github.com/execd-project/execd/internal/textfile"
 	"github.com/execd-project/execd/internal/usagetext"
 )
 
@@ -150,9 +149,8 @@ func (c *Command) read(name string, jobs []wanted) ([]result, error) {
 	}
 	defer file.Close()
 	in := bufio.NewReader(file)
-	head, _ := in.Peek(6) // Each returns the error again
-	if format, command := textfile.Compression(head); format != "" {
-		return nil, fmt.Errorf("cannot read %s: it is compressed with %s; use %s FILE | execd seff --file - JOB", file.Name, format, command)
+	if err := file.CheckFormat(in, "execd seff --file - JOB"); err != nil {
+		return nil, err
 	}
 	only := 0
 	if len(jobs) == 1 {
