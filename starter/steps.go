@@ -70,6 +70,7 @@ func (s *Shepherd) steps() {
 	s.procedure(stepEpilog)
 }
 
+// parallelSteps runs the job, and the start and stop procedures of its parallel environment around it.
 func (s *Shepherd) parallelSteps() {
 	if s.d.PE == nil {
 		s.job()

@@ -101,7 +101,8 @@ func (j *Job) Launch(shepherd string) error {
 	return j.fork(shepherd, []*os.File{null, null, null, lock})
 }
 
-// fork starts the shepherd with these files.
+// fork starts the supervisor as a process and keeps the process. The supervisor inherits the files, the
+// lock on the job directory among them.
 func (j *Job) fork(shepherd string, files []*os.File) error {
 	s, err := j.groups.startSupervisor(shepherd, strconv.Itoa(j.Description.ID.Job), j.Dir.Path(), files)
 	if err != nil {

@@ -172,6 +172,8 @@ func (x *call) hasScript(r *submit.Request) bool {
 	return false
 }
 
+// qsub parses a command line of qsub and submits the job. If the site's verifier has to run first, there is
+// no answer yet.
 func (x *call) qsub() {
 	request, ok := x.request(submit.Qsub, x.submitError, x.hasScript)
 	if !ok {

@@ -16,6 +16,7 @@ import (
 
 func main() { syscall.Exit(run()) }
 
+// run supervises the job of the working directory and returns the exit status of the process.
 func run() int {
 	self, err := starter.Listen()
 	if err != nil {

@@ -24,16 +24,15 @@ type cloneArgs struct {
 	cgroup                                        uint64
 }
 
-// fork clones the process, into the control group of a descriptor if that is not
-// negative; the child walks down calls and never returns. On a
-// call that fails it writes its index and errno to the descriptor and exits.
+// fork clones the process, into the control group of the descriptor cgroup if that is not negative. The
+// child makes the calls one after another and never returns. If a call fails, the child writes the call's
+// index and errno to reportTo and exits.
 //
-// Between fork and exec the child is one thread of a program that had several:
-// it must not allocate, grow its stack, take a lock or be preempted. Hence no
-// call but RawSyscall6, nothing with a pointer written, and all signals blocked
-// until none has a handler any more (Go's preemption has one). As in package
-// syscall, whose forkAndExecInChild has the same rules, the stack check in the
-// parent at the function's entry covers the child.
+// Between fork and exec, the child is one thread of a program that had several: it must not allocate, grow
+// its stack, take a lock or be preempted. Therefore it makes no other call than RawSyscall6 and writes
+// nothing that contains a pointer, and all signals are blocked until none has a handler any more (Go's
+// preemption has one). As in forkAndExecInChild of package syscall, which has the same rules, the stack
+// check at the entry of the function, in the parent, covers the child.
 //
 //go:noinline
 //go:norace

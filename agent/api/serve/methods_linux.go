@@ -88,6 +88,7 @@ func start(ctx context.Context, c *call, q *api.Start) (any, *api.Error) {
 	return api.JobAnswer{Job: *j}, nil
 }
 
+// start translates a start, and returns once the agent has accepted the job.
 func (c *call) start(ctx context.Context, q *api.Start) (*api.Job, *api.Error) {
 	s, err := translateStart(q, c.turn.Epoch)
 	if err != nil {

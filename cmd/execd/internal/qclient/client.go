@@ -64,6 +64,8 @@ func (c *Command) Run(ctx context.Context) int {
 	return status
 }
 
+// run carries out the command line and returns its exit status. It has the daemon decide, except about help
+// texts and qrsh -inherit.
 func (c *Command) run(ctx context.Context) (int, error) {
 	if text, ok := c.help(); ok {
 		_, err := io.WriteString(c.Stdout, text)
