@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/job"
 )
 
-// screen is what somebody sees who is attached to a job.
+// screen is the terminal of a client that is attached to a job, with the output that it has received.
 type screen struct {
 	*world
 	Terminal

@@ -61,8 +61,8 @@ func TestOnlyWrittenOnlineFilesAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// behind is what no supervisor does: the file has something else in it, and no other
-	// one got its name.
+	// behind changes the content of the file in place. A supervisor never does this: it replaces the file
+	// by another one.
 	behind := func(e *entry, cpu float64) {
 		t.Helper()
 		path := filepath.Join(e.run.Dir.Path(), jobdir.FileOnline)

@@ -15,7 +15,7 @@ import (
 	"github.com/execd-project/execd/jobdir"
 )
 
-// known is what a master knows of a job.
+// known holds what a master knows about a job.
 type known struct {
 	state State
 	nice  int

@@ -147,7 +147,7 @@ func output(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// version is what both dpkg and rpm sort rightly.
+// version matches versions that both dpkg and rpm sort correctly.
 var version = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+~]*$`)
 
 func TestDeb(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// quotaConsumer is what the filters of a quota rule look at.
+// quotaConsumer holds the names that the filters of a quota rule compare.
 type quotaConsumer struct{ user, project, pe, queue, host string }
 
 // ruleFor returns the rule of a set that holds for a consumer: the first one that matches.

@@ -7,8 +7,8 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// recordedNumbers are what qstat -j -xml of Grid Engine 8.1.9 printed as
-// MES_message_number beside messages.
+// recordedNumbers holds the values of MES_message_number that qstat -j -xml of Grid Engine 8.1.9 printed,
+// with the messages that they belong to.
 var recordedNumbers = []struct {
 	text   *regexp.Regexp
 	number int

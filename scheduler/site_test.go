@@ -62,7 +62,7 @@ type siteSubordinate struct {
 	slots int // 0 for all
 }
 
-// siteInstance is what a queue has on one host.
+// siteInstance holds the settings of a queue on one host.
 type siteInstance struct {
 	queue, host        string
 	slots, seqno       int
@@ -368,7 +368,7 @@ func (s *site) String() string {
 	return b.String()
 }
 
-// fatal is what *testing.T and *rapid.T have in common.
+// fatal is the common interface of *testing.T and *rapid.T.
 type fatal interface {
 	Helper()
 	Fatal(args ...any)

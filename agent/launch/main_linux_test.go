@@ -266,7 +266,7 @@ func (p *place) nothingLeft(t testing.TB) {
 // agentEnv has the test binary be an agent.
 const agentEnv = "EXECD_TEST_LAUNCH_AGENT"
 
-// said is what an agent has to say of its job.
+// said is the report of an agent about its job.
 type said struct {
 	Accepted bool         `json:",omitempty"`
 	Outcome  *job.Outcome `json:",omitempty"`

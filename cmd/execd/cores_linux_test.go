@@ -19,7 +19,7 @@ type cores struct {
 	top topology.Topology
 }
 
-// granted is what a job says that it may use.
+// granted holds the processors that a job reports as usable.
 type granted struct {
 	cpus, mems, variable string
 	cpuset               bool // it is in a group of its own with a cpuset

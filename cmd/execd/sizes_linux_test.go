@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// large is the size of a file that is refused, and mostMemory what a command may take, in bytes:
-// it is what the largest configuration takes that is read.
+// large is the size of a file that is refused, and mostMemory the memory that a command may use, both in
+// bytes. The largest permitted configuration needs that much memory.
 const (
 	large      = 1 << 40
 	mostMemory = 512 << 20

@@ -37,11 +37,11 @@ type world struct {
 	env   []string
 }
 
-// mode is who runs execd.
+// mode selects the user who runs execd.
 type mode int
 
 const (
-	asUser mode = iota // alice where we are root, otherwise whoever we are
+	asUser mode = iota // alice if root runs the test, otherwise the user who runs it
 	asRoot             // with --as alice, unless the test says something else
 )
 
@@ -234,7 +234,7 @@ func (w *world) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// result is what a command has come to.
+// result is the result of a command.
 type result struct {
 	status         int
 	stdout, stderr string

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is what runs somewhere else: its input is read, and its outputs are written, by
-// the test.
+// program is a program at the other end of a connection. The test reads its input and writes its output.
 type program struct {
 	in    *io.PipeReader
 	typed *io.PipeWriter

@@ -13,7 +13,7 @@ const horizon = 24
 // naive is how many slots are in use in each second.
 type naive [horizon]int
 
-// tenth is what each of them has: a number whose sums drift.
+// tenth is a fraction that all of them contain: sums of it in floating point drift.
 const tenth = 0.1
 
 // half is added to numbers of slots, so that it does not matter how the product is

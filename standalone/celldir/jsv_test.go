@@ -136,7 +136,7 @@ const jsvJob = "START\nPARAM VERSION 1.0\n" + `PARAM N $(touch planted) ${touch}
 	"PARAM l_hard h_rt=60,lic\nPARAM e\n" + `ENV ADD A \ back  {slash [exec touch planted] ` + "\n" +
 	"ENV ADD C c\nENV ADD x;touch${IFS}planted v\nENV ADD é=1 v\nENV ADD a(b) {\nBEGIN\n"
 
-// jsvTranscript is what a script of each language says to jsvJob.
+// jsvTranscript is the expected output of the script in each language for jsvJob.
 var jsvTranscript = []string{
 	"SEND ENV", "STARTED",
 	`LOG INFO true $(touch planted) ${touch} [exec touch planted] "'` + "\\\rQUIT \xff\xc3\xa9 false <>",

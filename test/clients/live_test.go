@@ -21,8 +21,8 @@ type liveClient struct {
 	packages string
 	files    map[string]string
 	command  string
-	// endless is what it prints after a job has failed six times, if it does not end then. It calls no
-	// commands after that.
+	// endless is the last output of a program that does not exit after a job has failed six times. The
+	// program then calls no further commands.
 	endless string
 	// afterKill says what it does after a job was killed.
 	afterKill reaction

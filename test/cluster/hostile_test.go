@@ -139,7 +139,7 @@ func requests(codec *message.Codec) map[string][]byte {
 	}
 }
 
-// codec returns what encodes and decodes messages of the cell's sge_qmaster.
+// codec returns a codec for messages of the cell's sge_qmaster.
 func (c *cell) codec() *message.Codec {
 	c.Helper()
 	p := message.ProtocolNamed(c.series())

@@ -211,7 +211,7 @@ func (b *browser) must(err error) {
 	}
 }
 
-// note handles an event; browser.mu is held.
+// note handles an event. The caller holds browser.mu.
 func (t *tab) note(m devtools) {
 	switch m.Method {
 	case "Page.loadEventFired":

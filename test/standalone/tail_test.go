@@ -34,7 +34,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	return w.stdout.Write(p)
 }
 
-// text returns what the command has printed.
+// text returns the output of the command so far.
 func (w *watched) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

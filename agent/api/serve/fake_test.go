@@ -203,7 +203,7 @@ func (f *fake) Reports(ctx context.Context, after uint64) (agent.Batch, error) {
 	}
 }
 
-// batch are the reports after a number, jobs by their ids. mu is held.
+// batch returns the reports after a number, with the jobs sorted by ID. The caller holds mu.
 func (f *fake) batch(after uint64) agent.Batch {
 	b := agent.Batch{Number: f.number}
 	for _, id := range slices.SortedFunc(maps.Keys(f.jobs), func(x, y job.ID) int {

@@ -32,7 +32,7 @@ import (
 // callEnv has this test make calls, as a process of another user.
 const callEnv = "EXECD_TEST_CALLS"
 
-// calls are what such a process is to do.
+// calls lists the calls that such a process makes.
 type calls struct {
 	Socket string
 	Calls  [][2]string // methods and messages

@@ -40,11 +40,11 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// certificate is what is asked of an authority.
+// certificate describes a certificate that an authority is to issue.
 type certificate struct {
 	names       []string
-	from, until time.Time // an hour around now where they are zero
-	server      bool      // it is good for servers, else for clients
+	from, until time.Time // if zero, an hour before and after the current time
+	server      bool      // for servers; otherwise for clients
 }
 
 func newAuthority(t *testing.T, name string) *authority {

@@ -99,7 +99,7 @@ func (s *step) head(want, got string) {
 // the last but one so that it does not fall prey to rounding itself.
 const rounding = 1.01
 
-// slack is what the clocks of two recordings may differ by.
+// slack is the permitted difference between the clocks of two recordings.
 const slack = 5.0 // seconds
 
 // sameValue reports whether a column has the same value in both recordings.

@@ -240,12 +240,12 @@ func (p *player) flush() {
 	}
 }
 
-// tooBusy is what is left of a command that did not get its turn: an immediate job
-// that the first scheduling run after it could not place, for slots whose jobs have ended
-// are free a moment later, or timeout(1) after its time.
+// tooBusy matches the output of a command on a machine that was too slow for it. Either the next scheduling
+// run found no slot for an immediate job, because slots become free some time after the ends of their jobs,
+// or timeout(1) ended the command.
 var tooBusy = regexp.MustCompile(`could not be scheduled, try again later|(?m)^\[exit status (124|137)\]`)
 
-// overloaded reports whether a command printed that it did not get its turn.
+// overloaded reports whether a command failed because the machine was too slow.
 func overloaded(printed string) bool { return tooBusy.MatchString(printed) }
 
 // askAgain runs a line again with the original until it gets its turn. The error says that the

@@ -37,7 +37,7 @@ func file() []byte {
 	return append(text, "no record\n"...)
 }
 
-// report returns what the command prints, and its exit status.
+// report runs the command and returns its output and exit status.
 func report(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	var out, errs bytes.Buffer
