@@ -228,8 +228,8 @@ func TestAttachAgain(t *testing.T) {
 }
 
 // TestAttachWhileAnotherClientAwaitsEnd attaches a second client to a job that has closed its
-// output, while the first waits for the end of the job. The first is told that it was replaced, and
-// its input does not reach the job any more.
+// output, while the first waits for the end of the job. The agent tells the first client that it was
+// replaced, and the job no longer gets the client's input.
 func TestAttachWhileAnotherClientAwaitsEnd(t *testing.T) {
 	w := newWorld(t, shellOfOwner("/bin/sh"))
 	id := w.mustStart(w.interactive(5, Interactive{Pipes: true}, "-N", "x", "-shell", "y", "exec >&- 2>&-; read x; exit 3")).ID

@@ -57,7 +57,7 @@ func TestObserverGetsEachEndOnce(t *testing.T) {
 	}
 }
 
-// endings counts the ends that an observer is told of.
+// endings is an observer that counts the ends of jobs.
 type endings struct {
 	noObserver
 	count *atomic.Int32
@@ -87,7 +87,7 @@ func TestObserverGetsEachEndOnceOnFullDisk(t *testing.T) {
 	}
 }
 
-// asking is an observer that asks the agent about itself, and writes down what it is told.
+// asking is an observer that asks the agent for its status, and stores the answers.
 type asking struct {
 	noObserver
 	agent func() *Agent

@@ -241,7 +241,7 @@ func (w *world) await(id job.ID, states ...State) JobReport {
 func (w *world) until(what string, so func() bool) {
 	w.Helper()
 	timeout := time.After(patience)
-	again := time.NewTicker(10 * time.Millisecond) // there are things of which nobody is told
+	again := time.NewTicker(10 * time.Millisecond) // some changes close no channel
 	defer again.Stop()
 	for {
 		w.agent.table.mu.Lock()

@@ -222,7 +222,7 @@ func TestInstall(t *testing.T) {
 	if err := os.WriteFile(root+"/var/lib/dpkg/status", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// Without a shell below root, scripts are told by DPKG_ROOT where it is.
+	// root contains no shell. So dpkg runs the scripts outside, with the path of root in DPKG_ROOT.
 	dpkg := func(args ...string) {
 		t.Helper()
 		output(t, "dpkg", append([]string{"--root=" + root, "--force-script-chrootless", "--log=/dev/null"}, args...)...)

@@ -12,8 +12,8 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// TestKeepAfterCommit checks that the launcher is told to forget submissions only after what the jobs have instead of
-// them is in the store: without that the jobs have the old ones.
+// TestKeepAfterCommit checks that the master lets the launcher forget submissions only after the store has the
+// submissions that replace them: if the commit fails, the jobs still need the old ones.
 func TestKeepAfterCommit(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		m, _ := testMaster(t)

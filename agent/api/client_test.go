@@ -44,10 +44,10 @@ func something(t *testing.T, h http.HandlerFunc, change ...func(*Options)) *Clie
 	return c
 }
 
-// say writes an answer; whoever has gone has gone.
+// say writes an answer. It ignores the error if the client has closed the connection.
 func say(w io.Writer, text string) { _, _ = io.WriteString(w, text) }
 
-// skip reads the message, after which a server sees when its client goes.
+// skip reads the whole message. After that a server notices if the client closes the connection.
 func skip(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }
 
 func wantCode(t *testing.T, err error, code Code, text string) {

@@ -185,7 +185,7 @@ func TestMailToAdministrators(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(dir.Path(), jobdir.FileError), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody has it open, so that whoever reads it would wait and not fail.
+	// The test keeps the pipe open, so that a reader would wait instead of failing.
 	pipe, err := os.OpenFile(filepath.Join(dir.Path(), jobdir.FileError), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

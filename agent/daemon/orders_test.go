@@ -18,7 +18,7 @@ import (
 	"github.com/execd-project/execd/submit"
 )
 
-// ordered is an agent that does what it is told, or fails.
+// ordered is an agent whose methods return err.
 type ordered struct {
 	agent.Commands
 	err error

@@ -24,7 +24,7 @@ import (
 // patience is when a test gives up.
 const patience = 2 * time.Minute
 
-// commands are those of an agent that runs nothing, and notes what it is told.
+// commands implements the commands of an agent that runs nothing and stores the arguments of its calls.
 type commands struct {
 	agent.Commands // what is not expected here panics
 

@@ -29,8 +29,8 @@ import (
 
 const mb = 1 << 20
 
-// orderOf returns an order for a command as whoever runs the tests, with options of
-// qsub, in a spool area of its own.
+// orderOf returns an order for a command with options of qsub, in a new spool area. The command runs as the
+// user who runs the tests.
 func orderOf(t testing.TB, options ...string) (*jobdir.Spool, *Assignment) {
 	t.Helper()
 	testenv.Require(t, testenv.Cgroup)
@@ -75,7 +75,7 @@ func prepared(t testing.TB, spool *jobdir.Spool, o *Assignment) *Job {
 	return j
 }
 
-// recorded reads what the supervisor is told of the group.
+// recorded reads the paths of the group from the job directory, as the supervisor does.
 func recorded(t *testing.T, j *Job) *group.Paths {
 	t.Helper()
 	text, err := j.Dir.ReadFile(jobdir.FileCgroup)

@@ -25,7 +25,7 @@ var _ Source = agent.Commands(nil)
 
 var began = time.Unix(1790000000, 500_000_000)
 
-// fake is an agent that says what it is told to.
+// fake is an agent with answers that the test sets.
 type fake struct {
 	mu     sync.Mutex
 	health agent.Health

@@ -98,7 +98,7 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (*Job, error) {
 	return job, nil
 }
 
-// line returns the arguments of qsub, additions to its environment, and what is known of the job.
+// line returns the arguments of qsub, additions to its environment, and a Job without its ID.
 func (s *Submission) line() (args, env []string, job *Job, err error) {
 	kinds := 0
 	for _, set := range []bool{s.Script != "", s.Text != "", len(s.Command) > 0} {

@@ -215,9 +215,8 @@ func TestConcurrentJobsGetDifferentCores(t *testing.T) {
 	}
 }
 
-// TestAffinityInAGroup holds also where the group of the job has no cpuset of its
-// own, beside a job that has one: before Linux 6.2, whoever enters it may use all
-// processors.
+// TestAffinityInAGroup checks the binding of a job whose group has no cpuset, while another job has one:
+// before Linux 6.2, a process that enters such a group may use all processors.
 func TestAffinityInAGroup(t *testing.T) {
 	c := onCores(t, asRoot)
 	other := c.start(t, c.args("-binding", "explicit:0,0", "stay.sh")...)

@@ -353,7 +353,7 @@ echo over
 		job := w.write(t, "job", fmt.Sprintf(text, "", base+"/bin/attack"))
 		attacked(t, w.run(t, "-cwd", job), 0)
 	})
-	// The same user may kill it. Then the job ends with it, and all is told.
+	// The user of the job may kill the supervisor. The job then ends as well, and its end is reported.
 	t.Run("a killed shepherd takes the job with it", func(t *testing.T) {
 		t.Parallel()
 		w := inWorld(t, asUser)

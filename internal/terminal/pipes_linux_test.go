@@ -135,7 +135,7 @@ func TestRunPipesEnds(t *testing.T) {
 			if err := <-over; !c.want(err) {
 				t.Error(err)
 			}
-			write(t, w, "second") // is for whoever comes next
+			write(t, w, "second") // for the next client
 			read(t, r, "second")
 			select {
 			case <-p.ended:

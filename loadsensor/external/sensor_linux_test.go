@@ -452,7 +452,7 @@ while ! test -e go; do :; done
 `, func(c *Config) {
 		notify := c.Notify
 		c.Notify = func(e Event) {
-			if e.Kind == Failed { // the pipe contains everything when the sensor is told to stop
+			if e.Kind == Failed { // the pipe contains everything when the agent stops the sensor
 				if err := os.WriteFile(filepath.Join(c.Dir, "go"), nil, 0o644); err != nil {
 					t.Error(err)
 				}

@@ -290,7 +290,7 @@ func (v *service) announce(why reason) {
 	}
 }
 
-// late processes output of a process that was told to stop. Only lines on standard error are used.
+// late processes output of a process that the agent is stopping. It uses only lines of standard error.
 func (v *service) late(which int, b []byte, ok bool, why reason) {
 	if !ok {
 		v.p.pieces[which] = nil

@@ -141,8 +141,8 @@ func (v *naive) worth(t *tickets.Task, started bool) float64 {
 		}
 		return v.s[k] + 0.001
 	}
-	// In this order, because of rounding: tasks that are worth the same are told
-	// apart by it.
+	// The order of the sum matters, because of rounding: it decides which of two otherwise equal tasks is
+	// first.
 	var f float64
 	for _, k := range []int{0, 2, 1, 3} {
 		mine := t.JobShares

@@ -16,6 +16,9 @@ var unwanted = regexp.MustCompile(`(?i)\b(whoever|anew|former|passed over|how it
 // because Go files also contain texts of Grid Engine and names of variables.
 var unwantedInCode = regexp.MustCompile(`(?i)\b(passed over|how it fares|mistakes? of (?:ours|the daemon's|the agent's)|there are no such numbers)\b`)
 
+// unwantedInComments matches words that are never right in comments of Go files.
+var unwantedInComments = regexp.MustCompile(`(?i)//.*\b(whoever|anew|former|(?:is|are|was) (?:known of|told))\b`)
+
 // riddles matches comments that describe a value only by a clause, such as "x is what y needs" and "f returns
 // those that z has", and the passive "mu is held".
 var riddles = regexp.MustCompile(`^\s*// (?:\w+ (?:is|are) (?:what|who)|\w+ returns (?:what|those|who|whom))\b|\b(?:mu|writing|commits) is held\b`)
@@ -45,6 +48,16 @@ func TestWords(t *testing.T) {
 	} {
 		if got := riddles.FindString(text); got != want {
 			t.Errorf("%q: found %q, want %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]bool{
+		"\tx := 1 // the former value":     true,
+		"// Who is told of it?":            true,
+		"\tformer := 1":                    false,
+		"// The agent tells the observer.": false,
+	} {
+		if got := unwantedInComments.MatchString(text); got != want {
+			t.Errorf("%q: found %v, want %v", text, got, want)
 		}
 	}
 	seen := 0
@@ -88,6 +101,9 @@ func TestWords(t *testing.T) {
 			}
 			if found := words.FindString(line); found != "" {
 				t.Errorf("%s:%d: %q, see the list of words in docs/STYLE.md", file, i+1, found)
+			}
+			if code && unwantedInComments.MatchString(line) {
+				t.Errorf("%s:%d: a word of the list in docs/STYLE.md: %s", file, i+1, strings.TrimSpace(line))
 			}
 			if code && riddles.MatchString(line) {
 				t.Errorf("%s:%d: the comment does not name the value itself (docs/STYLE.md, doc comments): %s", file, i+1, strings.TrimSpace(line))

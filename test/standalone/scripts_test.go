@@ -110,7 +110,7 @@ func TestScriptsAndRecords(t *testing.T) {
 			}
 		}
 		m.agrees(sums, jobs)
-		// One that is told of nobody, or of whom nobody hears.
+		// The daemon is killed during a submission: qsub repeats the submission, and there is one job.
 		cmd := m.command(t.Context(), u, "qsub", "-terse", "-h", "-wd", "/", "-o", "/dev/null", "-j", "y", names[random.IntN(len(names))])
 		answered := make(chan error, 1)
 		var text strings.Builder

@@ -17,7 +17,7 @@ import (
 // began is when everything happens.
 var began = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// fake is an agent without jobs: it keeps what it was told.
+// fake is an agent that runs no jobs and stores the arguments of its calls.
 type fake struct {
 	mu       sync.Mutex
 	number   uint64

@@ -97,7 +97,7 @@ func (s *silent) EndInput() error             { return nil }
 
 func (s *silent) ReadErrors([]byte) (int, error) { return 0, io.EOF }
 
-// Close lets whoever else says something be the first.
+// Close lets other goroutines send their messages first.
 func (s *silent) Close() {
 	for range 100 {
 		runtime.Gosched()
@@ -307,8 +307,8 @@ func (h *halfClosed) Exit(ctx context.Context) (*job.Outcome, error) {
 }
 
 // TestAttachedClientOfClosedOutputIsReplaced attaches a second client to a job that has closed its
-// output. The first client is told that it was replaced, not how the job ends, because it has seen
-// only a part of it.
+// output. The agent tells the first client that it was replaced, not how the job ends, because that client
+// has seen only a part of the output.
 func TestAttachedClientOfClosedOutputIsReplaced(t *testing.T) {
 	for _, exits := range []bool{false, true} {
 		r := run(t, nil)

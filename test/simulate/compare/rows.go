@@ -36,8 +36,8 @@ func header(line string) []string {
 // queueHeader are the columns of a job below its queue instance (qstat -f).
 var queueHeader = header("job-ID prior name user state submit/start at slots ja-task-ID")
 
-// parseRow reads a line of a table. Its columns are told apart by what stands in
-// them, because what is too long for its column shifts the others.
+// parseRow reads a line of a table. It recognises columns by their content, because a value that is too
+// long for its column shifts the following ones.
 func parseRow(names []string, line string) (*row, error) {
 	rest := strings.Fields(line)
 	r := &row{columns: map[string]string{}, text: strings.TrimSuffix(line, "\n")}

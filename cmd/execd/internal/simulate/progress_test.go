@@ -14,7 +14,7 @@ func TestProgress(t *testing.T) {
 	const text = "day 3: 100 jobs submitted, 7 tasks running, 60 finished"
 	for sentence, c := range map[string]struct {
 		terminal bool
-		want     string // of what is told each second for 25 seconds
+		want     string // output for 25 seconds, with a report each second
 	}{
 		"a log gets a line every ten seconds": {false, strings.Repeat("execd simulate: "+text+"\n", 2)},
 		"a terminal has one that changes":     {true, strings.Repeat("\r\x1b[K"+text, 25)},
