@@ -102,6 +102,9 @@ func (d *driver) observeProbes() error {
 			return fmt.Errorf("cannot read the report %q: %w", name, err)
 		}
 		number, rest, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), ".json"), ".")
+		if repeated.MatchString(rest) {
+			continue
+		}
 		job, _ := strconv.Atoi(number)
 		i := d.indexOf(job)
 		if i < 0 {
@@ -113,6 +116,9 @@ func (d *driver) observeProbes() error {
 }
 
 var (
+	// repeated matches the second and later runs of a terminate method: on a busy machine the master repeats
+	// its order to end a job.
+	repeated    = regexp.MustCompile(`^\d+\.terminate\.([2-9]|\d\d)`)
 	groupsOfJob = regexp.MustCompile(`\b30\d\d\d\b`)
 	// methodPID matches the process ID with which the tool "method" is started, as an argument and
 	// in the shell command line.
