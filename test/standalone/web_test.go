@@ -28,6 +28,7 @@ type site struct {
 	base    string // scheme, host and port
 	address string // host and port of the listener
 	links   *bufio.Scanner
+	pid     int
 }
 
 // web starts execd web as a user.
@@ -49,7 +50,7 @@ func (m *machine) web(u *user.User) *site {
 			m.Errorf("execd web after an interrupt: %v", err)
 		}
 	})
-	s := &site{machine: m, links: bufio.NewScanner(stdout)}
+	s := &site{machine: m, links: bufio.NewScanner(stdout), pid: cmd.Process.Pid}
 	s.link = s.next()
 	at, err := url.Parse(s.link)
 	if err != nil {
@@ -503,4 +504,71 @@ func TestWebRecent(t *testing.T) {
 	if err != nil || len(after.Samples) == 0 || after.Samples[0] != before.Samples[0] {
 		t.Errorf("after a restart the daemon has the samples %+v (%v), before it %+v", after, err, before)
 	}
+}
+
+// TestSoakManyPages opens 1,000 pages that follow the daemon. All get the same news, and all others work meanwhile.
+// Then the browsers go away in the middle of an event, and the server keeps none of their connections.
+func TestSoakManyPages(t *testing.T) {
+	testenv.Soak(t)
+	const pages = 1000
+	m := newMachine(t, 2)
+	u := someUsers(t, 1)[0]
+	m.start()
+	if r := m.as(u, "qsub", "-h", "-b", "y", "-wd", "/tmp", "-N", "before", "sleep", "1000"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	s := m.web(u)
+	c := s.browser()
+	s.do(c, "GET", s.link, nil)
+	at, err := url.Parse(s.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie := c.Jar.Cookies(at)[0].String()
+	open := func() int {
+		list, err := os.ReadDir("/proc/" + strconv.Itoa(s.pid) + "/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	before := open()
+	var conns []*net.TCPConn
+	var streams []*bufio.Reader
+	var dialer net.Dialer
+	for range pages {
+		conn, err := dialer.DialContext(t.Context(), "tcp", s.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET /events?of=/jobs HTTP/1.1\r\nHost: "+at.Host+"\r\nCookie: "+cookie+"\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn.(*net.TCPConn))
+		streams = append(streams, bufio.NewReader(conn))
+	}
+	everywhere := func(text string) {
+		t.Helper()
+		for i, stream := range streams {
+			for line := ""; !strings.Contains(line, text); {
+				if line, err = stream.ReadString('\n'); err != nil {
+					t.Fatalf("page %d: no %q: %v", i, text, err)
+				}
+			}
+		}
+	}
+	everywhere("before")
+	if r := m.as(u, "qalter", "-N", "after", "1"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	everywhere("after")
+	m.until("another page works", func() bool { return strings.Contains(s.do(c, "GET", "/jobs/1", nil).text, "after") })
+	m.as(u, "qalter", "-N", "later", "1") // which the server may be writing now
+	for _, conn := range conns {
+		_ = conn.SetLinger(0)
+		conn.Close()
+	}
+	m.until("the server has closed the connections", func() bool { return open() <= before+2 })
+	m.until("the page shows the last change", func() bool { return strings.Contains(s.do(c, "GET", "/jobs/1", nil).text, "later") })
 }

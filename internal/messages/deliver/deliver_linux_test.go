@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -148,6 +149,63 @@ func TestHangingWebhook(t *testing.T) {
 	// The program may be about to exit.
 	if r := <-done; len(r) == 0 || !strings.HasPrefix(r[0].Error, "webhook: ") || strings.Contains(r[0].Error, "key=abc") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestHostileWebhooks sends messages to receivers that never end their answers, and to one with a certificate of
+// an unknown authority.
+func TestHostileWebhooks(t *testing.T) {
+	withoutPauses(t)
+	const most = 64 << 20 // bytes, more than the kernel's buffers have
+	for name, c := range map[string]struct {
+		begin, part, err string // the server sends the part again and again
+		unknown          bool
+		requests         int
+	}{
+		"an endless success":   {begin: "HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n", part: strings.Repeat("x", 1<<16), requests: 1},
+		"an endless refusal":   {begin: "HTTP/1.1 400 No\r\nContent-Length: 1099511627776\r\n\r\n", part: strings.Repeat("\x1b]0;x\a", 1<<13), err: `the receiver answers 400 \x1b]0;x\x07`, requests: 1},
+		"endless headers":      {begin: "HTTP/1.1 200 OK\r\n", part: "X-A: " + strings.Repeat("y", 1000) + "\r\n", err: "headers exceeded", requests: 1 + len(pauses)},
+		"no HTTP":              {begin: "SSH-2.0-OpenSSH\r\n", part: "\x00", err: "malformed HTTP", requests: 1 + len(pauses)},
+		"an unknown authority": {unknown: true, err: "certificate signed by unknown authority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int32
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				requests.Add(1)
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer conn.Close()
+				sent, err := io.WriteString(conn, c.begin)
+				for err == nil && sent < most {
+					var n int
+					n, err = io.WriteString(conn, c.part)
+					sent += n
+				}
+				if sent >= most {
+					t.Errorf("the answer was read to the end")
+				}
+			}))
+			s.Config.ErrorLog = log.New(io.Discard, "", 0) // the server of the unknown authority complains
+			s.StartTLS()
+			t.Cleanup(s.Close)
+			r := messages.Receiver{Kind: messages.Webhook, To: s.URL, Site: true}
+			if !c.unknown {
+				r.CA = filepath.Join(t.TempDir(), "ca.pem")
+				if err := os.WriteFile(r.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			failures := All(t.Context(), order(r))
+			if c.err == "" && len(failures) > 0 || c.err != "" && (len(failures) != 1 || !strings.Contains(failures[0].Error, c.err) || len(failures[0].Error) > 500) {
+				t.Errorf("%.1000v", failures)
+			}
+			if int(requests.Load()) != c.requests {
+				t.Errorf("%d requests, expected %d", requests.Load(), c.requests)
+			}
+		})
 	}
 }
 
