@@ -31,7 +31,8 @@ import (
 
 // Client runs the commands. The zero value finds them in PATH and is ready for use.
 type Client struct {
-	// Commands is the directory of qsub, qstat, qdel and qacct. If it is empty, they are searched in PATH.
+	// Commands is the directory of qsub, qstat, qdel and qacct. If it is empty, they are searched in PATH of
+	// this process.
 	Commands string
 	// Env is the environment of the commands, as of os.Environ; nil stands for that of this process.
 	// EXECD_SOCKET in it names the daemon.

@@ -306,9 +306,9 @@ _USAGE = re.compile(r"^usage +(\d+): +(.*)$", re.MULTILINE)
 class Client:
     """Runs the commands.
 
-    commands is the directory of qsub, qstat, qdel and qacct; by default they are searched in PATH.
-    env is the environment of the commands, by default that of this process; EXECD_SOCKET in it names the
-    daemon. poll is the longest pause, in seconds, between two calls of qstat in wait.
+    commands is the directory of qsub, qstat, qdel and qacct; by default they are searched in PATH of env.
+    All methods raise FileNotFoundError if they are not there. env is the environment of the commands, by
+    default that of this process; EXECD_SOCKET in it names the daemon. poll is the longest pause, in seconds, between two calls of qstat in wait.
 
     accounting_delay is how long, in seconds, wait and status wait for the accounting record of a job that
     has left qstat. execd standalone writes the record earlier, so that 0 is right for it. Grid Engine
