@@ -73,3 +73,32 @@ func TestOrderAsSent(t *testing.T) {
 		t.Error("a description and its changes are accepted")
 	}
 }
+
+// TestSplitBody checks that messages are read as they are written, also if a part of the body looks like another body, and
+// that a message with a field after the body is not read as one without.
+func TestSplitBody(t *testing.T) {
+	for _, body := range []string{``, `{}`, `{"a":",\\"body\\":{}"}`, `{"a":1,"body":{"b":2}}`} {
+		head, err := json.Marshal(&envelope{Version: Version, Number: 7, Order: kindNote})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := decodeEnvelope(withBody(head, []byte(body)))
+		if err != nil || string(e.Body) != body || e.Number != 7 || e.Order != kindNote {
+			t.Errorf("%s: %+v (%v)", body, e, err)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"version":1,"number":1,"order":"jobs","body":{},"memory":true}`:           "two bodies",
+		`{"version":1,"number":1,"order":"jobs","body":{},"order":"try","body":{}}`: "other data",
+		`{"version":1,"number":1,"order":"jobs","body":}}`:                          "invalid character",
+		`{"version":1,"x":1,"order":"jobs","body":{}}`:                              "unknown field",
+	} {
+		o, _, err := unpack([]byte(text), nil)
+		if err == nil {
+			err = o.read()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, expected %q", text, err, want)
+		}
+	}
+}

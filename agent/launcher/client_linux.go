@@ -2,7 +2,6 @@ package launcher
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,8 +107,8 @@ func (c *Client) once(ctx context.Context, l *line, k kind, body any, script int
 	var fds []int
 	sent, err := asSentOrder(body)
 	if err == nil {
-		text, fds, err = pack(sent, func(b json.RawMessage, memory bool) any {
-			e.Body, e.Memory = b, memory
+		text, fds, err = pack(sent, func(memory bool) any {
+			e.Memory = memory
 			return e
 		})
 	}

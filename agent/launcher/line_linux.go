@@ -92,6 +92,15 @@ func (l *line) forget(number uint64) {
 	delete(l.waiting, number)
 }
 
+// decodeAnswer reads a message of the launcher.
+func decodeAnswer(text []byte, a *answer) error {
+	body, err := decodeMessage(text, a)
+	if body != nil {
+		a.Body = body
+	}
+	return err
+}
+
 // receive passes each answer to the caller that waits for it, until the launcher has gone.
 func (l *line) receive() error {
 	buffer := make([]byte, mostMessage+1)
@@ -102,7 +111,7 @@ func (l *line) receive() error {
 		}
 		a := &answer{}
 		if err == nil {
-			err = decode(text, a)
+			err = decodeAnswer(text, a)
 		}
 		if err != nil {
 			closeAll(fds)
@@ -211,7 +220,7 @@ func greet(conn *conn) (*helloAnswer, error) {
 	}
 	a, hello := &answer{}, &helloAnswer{}
 	if err == nil {
-		err = decode(text, a)
+		err = decodeAnswer(text, a)
 	}
 	if err != nil {
 		closeAll(fds)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/gpu"
@@ -211,12 +212,50 @@ func decode(text []byte, v any) error {
 	return nil
 }
 
+// bodyField begins the body of a message, as withBody writes it. In a string its quotes would be escaped.
+const bodyField = `,"body":`
+
+// withBody returns a message with a body, of which head has all other fields. Package json would read the whole body again
+// to copy it.
+func withBody(head, body []byte) []byte {
+	if len(body) == 0 {
+		return head
+	}
+	text := make([]byte, 0, len(head)+len(bodyField)+len(body))
+	text = append(text, head[:len(head)-1]...)
+	text = append(text, bodyField...)
+	return append(append(text, body...), '}')
+}
+
+// splitBody is the reverse of withBody. It is false for messages of another form, which decode reads as well. What it takes
+// for the body may be no JSON: decodeBody sees that.
+func splitBody(text []byte) (head, body []byte, ok bool) {
+	i := bytes.Index(text, []byte(bodyField))
+	if i < 0 || !bytes.HasSuffix(text, []byte("}}")) {
+		return nil, nil, false
+	}
+	head = append(slices.Clone(text[:i]), '}')
+	return head, slices.Clone(text[i+len(bodyField) : len(text)-1]), true
+}
+
+// decodeMessage reads a message, without its body, into v, and returns the body if it is apart.
+func decodeMessage(text []byte, v any) (body []byte, err error) {
+	if head, body, ok := splitBody(text); ok {
+		return body, decode(head, v)
+	}
+	return nil, decode(text, v)
+}
+
 // decodeEnvelope reads a message of the front. With an error the number is that of the order, as far
 // as it could be read.
 func decodeEnvelope(text []byte) (*envelope, error) {
 	e := &envelope{}
-	if err := decode(text, e); err != nil {
+	body, err := decodeMessage(text, e)
+	if err != nil {
 		return e, fmt.Errorf("it is not an order: %w", err)
+	}
+	if body != nil {
+		e.Body = body
 	}
 	switch {
 	case e.Version != Version:

@@ -267,8 +267,8 @@ func (c connection) Use(f func(fd int) error) error {
 // front.
 func (s *Server) reply(c *conn, a *answer, body any, fd int) error {
 	a.Version = Version
-	text, fds, err := pack(body, func(b json.RawMessage, memory bool) any {
-		a.Body, a.Memory = b, memory
+	text, fds, err := pack(body, func(memory bool) any {
+		a.Memory = memory
 		return a
 	})
 	defer closeAll(fds)
@@ -286,8 +286,8 @@ func (s *Server) reply(c *conn, a *answer, body any, fd int) error {
 	return c.write(text, all...)
 }
 
-// pack makes a message of a body. A long body is sent as a file in memory.
-func pack(body any, message func(body json.RawMessage, memory bool) any) (text []byte, fds []int, err error) {
+// pack makes a message of a body. A long body is sent as a file in memory. head returns the other fields.
+func pack(body any, head func(memory bool) any) (text []byte, fds []int, err error) {
 	var b []byte
 	if body != nil {
 		if b, err = json.Marshal(body); err != nil {
@@ -296,8 +296,10 @@ func pack(body any, message func(body json.RawMessage, memory bool) any) (text [
 	}
 	const short = 32 << 10
 	if len(b) <= short {
-		text, err = json.Marshal(message(b, false))
-		return text, nil, err
+		if text, err = json.Marshal(head(false)); err != nil {
+			return nil, nil, err
+		}
+		return withBody(text, b), nil, nil
 	}
 	if len(b) > mostContent {
 		return nil, nil, fmt.Errorf("a content has %d bytes, at most %d are possible", len(b), mostContent)
@@ -306,7 +308,7 @@ func pack(body any, message func(body json.RawMessage, memory bool) any) (text [
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err = json.Marshal(message(nil, true))
+	text, err = json.Marshal(head(true))
 	return text, []int{fd}, err
 }
 
