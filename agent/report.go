@@ -22,7 +22,7 @@ func (a *Agent) Reports(ctx context.Context, after uint64) (Batch, error) {
 		if b.Number > after {
 			return b, nil
 		}
-		if after > last { // a master that has outlived the spool area would wait for ever
+		if after > last { // a master that has outlived the spool area would wait forever
 			return b, &Error{InvalidArgument, fmt.Errorf(
 				"there is no report %d yet, the last one has number %d: report %[1]d belongs to another spool directory; begin with 0", after, last)}
 		}

@@ -31,7 +31,7 @@ type userGuard struct {
 	ctx   context.Context
 	clock clock.Clock
 	log   hclog.Logger
-	// noted is called when it works no more, or again, without mu.
+	// noted is called without mu when the database has stopped working, or works again.
 	noted func()
 	spawn func(func(context.Context)) // begins a goroutine that the agent waits for
 

@@ -13,7 +13,7 @@ type FoundMap struct {
 	IDs  []string
 	// Attributes are the attributes of each element, at its index in IDs.
 	Attributes [][]Setting
-	Gone       []string // ids of things that the host has had, and has no more
+	Gone       []string // ids of things that the host had before and has no longer
 }
 
 // attributeComplexes are the complexes for attributes of elements, for sites that have not defined

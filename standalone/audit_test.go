@@ -444,7 +444,7 @@ func TestAuditTrailIsWrittenAgain(t *testing.T) {
 	if err != nil || !bytes.Equal(again, text) {
 		t.Errorf("%q, want %q (%v)", again, text, err)
 	}
-	// With the file on the disk, the store does not keep them for ever.
+	// With the file on the disk, the store does not keep them forever.
 	if err := a.host.Audit.Sync(); err != nil {
 		t.Fatal(err)
 	}

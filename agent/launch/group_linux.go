@@ -25,7 +25,7 @@ import (
 )
 
 // groupPatience is the time limit for the end of the remaining processes in a job's group.
-// Processes that take longer are in uninterruptible sleep, and may stay for ever.
+// Processes that take longer are in uninterruptible sleep, and may stay forever.
 const groupPatience = 10 * time.Second
 
 // Groups makes the control groups of all jobs that this process starts. Make one with OpenGroups. A nil

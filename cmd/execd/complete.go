@@ -93,7 +93,7 @@ func completions() *completion.Table {
 	return t
 }
 
-// questions are the commands that print the names of a kind, each at the begin of a line.
+// questions are the commands that print the names of a kind, each at the beginning of a line.
 var questions = map[completion.Kind][]string{
 	completion.Queues: {"qconf", "-sql"}, completion.PEs: {"qconf", "-spl"}, completion.Hosts: {"qconf", "-sel"},
 	completion.HostGroups: {"qconf", "-shgrpl"}, completion.Resources: {"qconf", "-sc"}, completion.Projects: {"qconf", "-sprjl"},

@@ -1,6 +1,6 @@
 // Payload is a job that uses more than it should.
 //
-//	payload burn N             N processes that burn CPU time, for ever
+//	payload burn N             N processes that burn CPU time, forever
 //	payload spawn N MS         N processes, each starts one after the other, children
 //	                           that burn MS milliseconds, and waits for each
 //	payload hold N MB [FILE LIMIT]

@@ -217,7 +217,7 @@ func (s *terminalStream) show(ctx context.Context) {
 	}
 }
 
-// lost says why the peer has the terminal no more.
+// lost returns the reason why the peer no longer has the terminal.
 func (s *terminalStream) lost(err error) {
 	s.deaf()
 	if s.wrong != nil {

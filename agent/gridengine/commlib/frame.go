@@ -224,7 +224,7 @@ func (e *elements) until(s string) string {
 	return before
 }
 
-// open takes the begin of an element that has a version.
+// open takes the beginning of an element that has a version.
 func (e *elements) open(name string) {
 	e.skip("<" + name + ` version="`)
 	e.until(`">`)

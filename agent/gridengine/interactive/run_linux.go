@@ -219,7 +219,7 @@ func exitStatus(s *os.ProcessState) int {
 
 // finishOutput waits until the client has received the command's output, at most until the
 // connection times out. It does not wait for background processes of the command, which may hold
-// its output open and write for ever.
+// its output open and write forever.
 func (r *relay) finishOutput() {
 	done := make(chan struct{})
 	go func() {

@@ -132,7 +132,7 @@ func (c *Codec) begin() *cull.Encoder {
 	return e
 }
 
-// open reads the begin of a payload.
+// open reads the beginning of a payload.
 func (c *Codec) open(payload []byte) *cull.Decoder {
 	d := c.format.NewDecoder(payload, cull.Limits{})
 	d.Ulong()
@@ -181,7 +181,7 @@ func (i *Identity) text() string {
 // place (security_mode munge).
 func (p *Protocol) NamesSender() bool { return p.envelope }
 
-// headLength is the length of the begin of a payload, before its sender.
+// headLength is the length of the beginning of a payload, before its sender.
 const headLength = 8
 
 // SenderText returns the text that a credential of this sender has to contain.

@@ -224,7 +224,7 @@ func (r *reader) bytes() []byte {
 	return r.take(int(n))
 }
 
-// refusal returns the error at the begin of each answer; nil for none. The rest of a refusal may be
+// refusal returns the error at the beginning of each answer; nil for none. The rest of a refusal may be
 // missing.
 func (r *reader) refusal() error {
 	code := r.byte()

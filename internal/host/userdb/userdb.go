@@ -177,7 +177,7 @@ func (db Database) GroupName(gid uint32) string {
 }
 
 // readFile reads a file of the database. It refuses everything but regular files, because reading a
-// pipe, for example, could block for ever.
+// pipe, for example, could block forever.
 func readFile(path string) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {

@@ -49,7 +49,7 @@ func Nap(nsec int64) {
 	_, _, _ = syscall.RawSyscall6(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0, 0)
 }
 
-// Wait does nothing, for ever.
+// Wait does nothing, forever.
 //
 //go:norace
 func Wait() {

@@ -38,7 +38,7 @@ type screen struct {
 // accept what restores it.
 const leaveTime = time.Second
 
-// escapeTime is the time after which an escape character is a key of its own, and not the begin of the
+// escapeTime is the time after which an escape character is a key of its own, and not the beginning of the
 // sequence of another key.
 const escapeTime = 200 * time.Millisecond
 
