@@ -75,33 +75,27 @@ func escape(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, `\`, `\\`), "\n", `\n`)
 }
 
+// unescape reverses escape exactly. Any other backslash stays, as in the original's reader.
+func unescape(s string) string { return unescapeOf(job.DaemonGridEngine, s) }
+
 // unescapeOf reverses what a daemon does to a value. That of Open Cluster Scheduler writes a newline as
 // backslash and n, and a backslash as it is, so that such two characters of a job become a newline.
 func unescapeOf(by job.Daemon, s string) string {
-	if by == job.DaemonGridEngine {
-		return unescape(s)
-	}
-	return strings.ReplaceAll(s, `\n`, "\n")
-}
-
-// unescape reverses escape exactly. Any other backslash stays, as in the original's reader.
-func unescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
 	}
 	b := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) {
-			switch s[i+1] {
-			case '\\':
-				b, i = append(b, '\\'), i+1
-				continue
-			case 'n':
-				b, i = append(b, '\n'), i+1
-				continue
+		c := s[i]
+		if c == '\\' && i+1 < len(s) {
+			switch next := s[i+1]; {
+			case next == 'n':
+				c, i = '\n', i+1
+			case next == c && by == job.DaemonGridEngine:
+				i++
 			}
 		}
-		b = append(b, s[i])
+		b = append(b, c)
 	}
 	return string(b)
 }
