@@ -99,13 +99,9 @@ func newSession(ctx context.Context) *session {
 	return &session{context: ctx, jobs: map[jobID]*entry{}, reaped: map[jobID]bool{}, arrays: map[uint32][]uint32{}, changed: make(chan struct{})}
 }
 
-// close waits for the goroutines of the session, whose context must be done. Afterwards follow starts no
-// more of them.
-func (s *session) close() {
-	s.starting.Lock() // a call may just be starting one
-	s.starting.Unlock()
-	s.background.Wait()
-}
+// close waits for the goroutines of the session. Its context must be done, and its calls, which could start
+// more of them, must have returned.
+func (s *session) close() { s.background.Wait() }
 
 // open connects the session to the daemon of the contact string, or to the default one.
 func (s *session) open(ctx context.Context, contact string) ([]string, *callError) {
