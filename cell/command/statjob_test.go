@@ -33,7 +33,7 @@ func TestOutlook(t *testing.T) {
 		"the scheduler":   {[]string{"qsub job.sh"}, "waiting for:                the next scheduling run\n"},
 		"a busy queue":    {[]string{"qsub -t 1-9 job.sh", "run"}, "array progress:             0 of 9 done, 4 running\nwaiting for:                room in all.q@node1: all slots are in use\n"},
 		"a disabled one":  {[]string{"root qmod -d all.q", "qsub job.sh", "run"}, "waiting for:                room in all.q@node1: it is disabled\n"},
-		"what is nowhere": {[]string{"qsub -l arch=vax job.sh", "run"}, "waiting for:                a place that fits: no queue does what is asked for\n                            all.q@node1: there is no arch\n"},
+		"what is nowhere": {[]string{"qsub -l arch=vax job.sh", "run"}, "waiting for:                a place that fits: no queue meets the requests\n                            all.q@node1: there is no arch\n"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := newWorld(t)
@@ -58,7 +58,7 @@ func TestOutlook(t *testing.T) {
 // TestOutlookOfPlaces checks that a sentence names each reason that excludes a host or queue
 // instance, with the attribute that causes it.
 func TestOutlookOfPlaces(t *testing.T) {
-	const nowhere = "waiting for:                a place that fits: no queue does what is asked for\n                            "
+	const nowhere = "waiting for:                a place that fits: no queue meets the requests\n                            "
 	for sentence, c := range map[string]struct {
 		before []string
 		want   string
@@ -164,7 +164,7 @@ func TestOutlookOfDependentJobs(t *testing.T) {
 	if _, err := w.cell.TaskEnded(w.now, 1, 1, 0, cell.End{Failure: cell.JobFailure, Reason: "no such directory"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.outlook("1"); !strings.Contains(got, "to clear it with qmod -cj 1: no such directory\n") {
+	if got := w.outlook("1"); !strings.Contains(got, "its error to be cleared with qmod -cj 1: no such directory\n") {
 		t.Errorf("got %q", got)
 	}
 	if text := w.line("root", "qstat -j 1").Stdout; !strings.Contains(text, "error reason          1:      no such directory\n") {

@@ -38,7 +38,7 @@ func (x *call) correct(r *submit.Request, corrections []submit.Correction) error
 		return err
 	}
 	for _, name := range unknown {
-		x.warn("JSV sets the parameter %q, which is none", name)
+		x.warn("JSV sets the unknown parameter %q", name)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (v *View) failed(j *cell.Job) (lines []string) {
 		if w.Error == "" {
 			continue
 		}
-		text := "somebody to look at the error, and to clear it with qmod -cj " + number(j.ID())
+		text := "its error to be cleared with qmod -cj " + number(j.ID())
 		if j.IsArray() {
 			text += " (tasks " + w.Tasks.String() + ")"
 		}
@@ -234,7 +234,7 @@ func (v *View) places(j *cell.Job) (lines []string, start int64) {
 	slices.Sort(other)
 	switch {
 	case len(lines) == 0 && len(other) > 0:
-		lines = append([]string{"a place that fits: no queue does what is asked for"}, other[:min(len(other), maxPlaces)]...)
+		lines = append([]string{"a place that fits: no queue meets the requests"}, other[:min(len(other), maxPlaces)]...)
 	case len(lines) == 0:
 		lines = []string{"its turn: the next scheduling run looks for a place"}
 	}

@@ -137,8 +137,8 @@ func TestWords(t *testing.T) {
 		"a\\;b":                    "1:a;b",
 		"":                         "",
 		" \n\t\n":                  "",
-		"a;b":                      "1!';' outside of quotes means something to a shell, and there is none here; expected it in quotes",
-		"x\na | b":                 "1:x 2!'|' outside of quotes means something to a shell, and there is none here; expected it in quotes",
+		"a;b":                      "1!';' has a special meaning to a shell: expected it in quotes",
+		"x\na | b":                 "1:x 2!'|' has a special meaning to a shell: expected it in quotes",
 		"a 'b\nc":                  "1!a quote ' is not closed 2:c",
 		"a 'b \\\nc'":              "1!a quote ' is not closed 2!a quote ' is not closed",
 		"a \"b":                    "1!a quote \" is not closed",
@@ -228,7 +228,7 @@ qsub -q a|b
 		`jobs:17: "missing.sh": cannot read the script: file does not exist`,
 		`jobs:18: bad.sh:1: "-l": a value is missing, expected -l resource=value,...`,
 		`jobs:19: expected @TIME, run=TIME, user=NAME[:GROUP] or qsub`,
-		`jobs:20: '|' outside of quotes means something to a shell, and there is none here; expected it in quotes`,
+		`jobs:20: '|' has a special meaning to a shell: expected it in quotes`,
 	}
 	jobs, err := Read(file(text), Options{ReadFile: func(path string) ([]byte, error) {
 		if path == "bad.sh" {

@@ -76,7 +76,7 @@ func (s *splitter) line() {
 				s.at = len(s.text)
 			}
 		case ';', '|', '&', '<', '>', '(', ')', '`':
-			s.fail("%q outside of quotes means something to a shell, and there is none here; expected it in quotes", c)
+			s.fail("%q has a special meaning to a shell: expected it in quotes", c)
 			s.add(c)
 		default:
 			s.add(c)

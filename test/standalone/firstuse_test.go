@@ -204,7 +204,7 @@ func TestSyncOnATerminal(t *testing.T) {
 		t.Errorf("exit status %d, want 1", status)
 	}
 	s = m.at(u, "qsub", "-sync", "y", "-wd", "/", "-o", "/nowhere/x", "-j", "y", "-b", "y", "true")
-	s.See("qsub: job 2 waits for somebody to look at the error, and to clear it with qmod -cj 2: ")
+	s.See("qsub: job 2 waits for its error to be cleared with qmod -cj 2: ")
 	m.root("qdel", "2")
 	if status := s.Status(); status != 1 {
 		t.Errorf("exit status %d, want 1", status)

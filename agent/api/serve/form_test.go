@@ -187,7 +187,7 @@ func TestMessages(t *testing.T) {
 		"an order for a strange task":      {"Signal", `{"job":7,"task":-2,"order":"kill"}`, "task: -2, expected a number from -1"},
 		"an order for a task in all tasks": {"Signal", `{"job":7,"task":-1,"pe_task":"1.h","order":"kill"}`, "task: -1"},
 		"a task with a strange name":       {"Signal", `{"job":7,"pe_task":"../x","order":"kill"}`, "pe_task"},
-		"an order that is not for queues":  {"SignalQueue", `{"queue":"q","order":"kill"}`, `"kill" is none for a queue`},
+		"an order that is not for queues":  {"SignalQueue", `{"queue":"q","order":"kill"}`, `a queue does not have the order "kill"`},
 		"a queue of another host":          {"SignalQueue", `{"queue":"q@h","order":"suspend_queue"}`, "the name of a cluster queue"},
 		"no queue":                         {"SignalQueue", `{"order":"suspend_queue"}`, "the name of a cluster queue"},
 		"tickets for no job":               {"SetTickets", `{"tickets":[{"tickets":1}]}`, "job: 0"},

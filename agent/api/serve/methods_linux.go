@@ -227,7 +227,7 @@ func (s *Server) jobsOf(id job.ID) []agent.JobReport {
 func signalQueue(ctx context.Context, c *call, q *api.SignalQueueRequest) (any, *api.Error) {
 	o := q.Order
 	if o != agent.SuspendQueue && o != agent.ResumeQueue {
-		return nil, refuse(api.InvalidArgument, "order: %q is none for a queue, expected %q or %q", q.Order, agent.SuspendQueue, agent.ResumeQueue)
+		return nil, refuse(api.InvalidArgument, "order: a queue does not have the order %q, expected %q or %q", q.Order, agent.SuspendQueue, agent.ResumeQueue)
 	}
 	if q.Queue == "" || strings.Contains(q.Queue, "@") {
 		return nil, refuse(api.InvalidArgument, "queue: %q, expected the name of a cluster queue", q.Queue)

@@ -190,7 +190,7 @@ func TestHostileBuffers(t *testing.T) {
 		"1000 lists in each other":        {deep, cull.Limits{}, "more than 16 deep"},
 		"more values than are taken":      {many, cull.Limits{Values: 1000}, "more than 1000 values"},
 		"4294967295 attributes":           {append(append(words(1, 0), 0), words(1, 1<<32-1)...), cull.Limits{}, "4294967295 attributes, at most 199"},
-		"a type that is none":             {listOf(1, 99), cull.Limits{}, "has type 99"},
+		"an unknown type":                 {listOf(1, 99), cull.Limits{}, "an unknown type: type 99"},
 		"a list that is neither 0 nor 1":  {words(2), cull.Limits{}, "2, expected 0 or 1"},
 		"a name without an end":           {append(words(1, 1), "abc"...), cull.Limits{}, "a text has no end"},
 		"bits for other attributes":       {append(listOf(1, 3), words(2, 1<<31)...), cull.Limits{}, "2147483648 bits for 1 attributes"},

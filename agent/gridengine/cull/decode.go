@@ -168,7 +168,7 @@ func (d *Decoder) Descriptor() Descriptor {
 	for i := range list {
 		list[i] = Attribute{d.Ulong(), d.Ulong()}
 		if _, ok := typeNames[list[i].Type()]; !ok {
-			d.Fail("attribute %d has %v, which is none", list[i].ID, list[i].Type())
+			d.Fail("attribute %d has an unknown type: %v", list[i].ID, list[i].Type())
 		}
 	}
 	if d.err != nil {

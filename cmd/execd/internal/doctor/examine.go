@@ -191,7 +191,7 @@ func cpu(h *Host) Check {
 	case h.Proc:
 		return Check{
 			State: Works, Means: "sums of /proc, and RLIMIT_CPU for each process",
-			Reason: "what processes have used for which nobody waits, since their parent ignores SIGCHLD, is mostly not seen: " + f.Reason, Remedy: remedyGroups(h),
+			Reason: "the usage of processes whose parent ignores SIGCHLD is mostly not measured: " + f.Reason, Remedy: remedyGroups(h),
 		}
 	default:
 		return Check{State: Missing, Means: "RLIMIT_CPU for each process alone", Reason: "the processes of the job cannot be counted: " + f.Reason, Remedy: remedyProc}

@@ -261,7 +261,7 @@ func (c *Command) readLoad(name string, cluster *qconf.Cluster) (map[string]map[
 			c.warn(fmt.Sprintf("warning: %s:%d: there is no host %q", name, number, f[0]))
 		}
 		if x, ok := cluster.Complexes().Find(f[1]); !ok {
-			c.warn(fmt.Sprintf("warning: %s:%d: there is no complex %q: nobody looks at its value", name, number, f[1]))
+			c.warn(fmt.Sprintf("warning: %s:%d: there is no complex %q: its value has no effect", name, number, f[1]))
 		} else if err := x.Check(f[2]); err != nil {
 			c.warn(fmt.Sprintf("warning: %s:%d: %s: %v: it counts as not reported", name, number, f[1], err))
 		}
