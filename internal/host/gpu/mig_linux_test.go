@@ -22,7 +22,7 @@ var (
 	half1 = testenv.Instance{GI: 13, CI: 1, UUID: mig + "e", Profile: "1c.2g.20gb+me", MiB: 20096}
 )
 
-// offered returns what a register offers, as "0.1.0=MODEL MiB".
+// offered returns the offers of a register, each as "0.1.0=MODEL MiB".
 func offered(r *gpu.Register) string {
 	var list []string
 	for _, g := range r.Inventory().Offered() {
