@@ -35,8 +35,7 @@ type lookBackIn struct {
 func (r *run) newLookBack(q *query, pe PEID) *lookBack {
 	c := q.category
 	l := &lookBack{run: r, query: q.in(q.mode | fewest), slots: c.requests.Slots.First(), in: &r.lookedBack}
-	per := r.model.pes[pe].object.AllocationRule.PerHost
-	if !c.allows(&r.model.pes[pe].access) || per > 0 && l.slots%per != 0 {
+	if object := r.model.pes[pe].object; !c.allows(&r.model.pes[pe].access) || fewestSlots(c, object) == 0 || l.slots > object.Slots {
 		return nil
 	}
 	l.in.pe, l.in.all, l.in.looked = pe, 0, false
@@ -176,11 +175,7 @@ func (l *lookBack) enough(in *lookBackIn) bool {
 	if rule.Name == qconf.FillUp || rule.Name == qconf.RoundRobin {
 		return true // there are as many as that on all hosts together
 	}
-	per := rule.PerHost
-	if rule.Name == qconf.PESlots {
-		per = l.slots
-	}
-	n := 0
+	n, per := 0, slotsPerHost(rule, l.slots)
 	for k := range in.offers {
 		if in.offers[k].slots >= per {
 			if n += per; n >= l.slots {

@@ -267,7 +267,7 @@ func (m *matcher) explicit(q *query, r *request, p Place) bool {
 	if a.consumable() && configured {
 		if a.exclusive() {
 			if r.amount == 0 {
-				return m.shared(q, p, r.attribute, false)
+				return q.is(leaving) || m.shared(q, p, r.attribute, false)
 			}
 			return m.alone(q, p, r.attribute, r.amount)
 		}

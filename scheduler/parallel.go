@@ -112,7 +112,8 @@ func (r *run) roomIn(q *query, pe PEID) (in leftInPE, ok bool) {
 	offers := func(slots int) (leftInPE, bool) {
 		return in, q.because(Reason{kind: peSlots, place: int32(pe), number: max(slots, 0)})
 	}
-	if in.least = fewestSlots(c, object); q.trace != nil && q.is(later) && c.requests.Slots.First() <= object.Slots {
+	in.least = fewestSlots(c, object)
+	if q.is(later) && (q.trace != nil || q.is(fewest) && (in.least > 0 || q.is(exempt))) && c.requests.Slots.First() <= object.Slots {
 		in.least = c.requests.Slots.First() // if the rule does not allow it, one on each host, see slotsPerHost
 	}
 	if in.least == 0 {
@@ -162,13 +163,16 @@ func (r *run) largest(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	}
 	most := min(in.free, in.slots)
 	if q.is(fewest) {
-		most = min(most, slots.First())
+		// Even if the rule does not allow this number: see slotsPerHost.
+		most, atMost = min(most, in.least), func(n int) int {
+			if n < in.least {
+				return 0
+			}
+			return in.least
+		}
 	}
 	if atMost(most) == 0 {
 		return assignment{}, false
-	}
-	if q.is(later) && !q.is(exempt) && atMost(slots.First()) == 0 {
-		return assignment{}, false // the original reserves where the smallest number fits (tested)
 	}
 	if q.category.isSoft() && !r.empty {
 		r.sortForSoft(q, pe)
@@ -251,7 +255,9 @@ func (r *run) offerAt(q *query, pe PEID, host HostID, instances []InstanceID, qu
 
 // offerOf returns the slots that a host itself offers, without its queue instances.
 func (r *run) offerOf(q *query, host HostID) offer {
-	if q.trace != nil && !r.hostAllows(q, host) { // otherwise its instances know, see parallelStatic
+	// Without a trace its instances know, see parallelStatic. A host in neither of two lists has no
+	// reasons (tested).
+	if c := q.category; q.trace != nil && (len(c.queues) > 0 && len(c.masterQueues) > 0 && !r.listsHost(c, &r.model.hosts[host]) || !r.hostAllows(q, host)) {
 		return offer{host: host, shut: true}
 	}
 	said := q.trace.said()
@@ -301,13 +307,14 @@ func (r *run) limitOffer(q *query, o *offer) int {
 		sum += in.slots
 	}
 	o.slots = min(o.slots, sum)
-	if len(r.model.adjustments) == 0 || r.empty || q.is(later) {
+	if len(r.model.adjustments) == 0 || r.empty || q.is(later) && !q.is(alarming) {
 		return o.slots
 	}
-	// All queues of the host count, whether the job can use them or not (tested).
-	room := 0
+	// All queues of the host count, whether the job can use them or not, and for a job that may get a
+	// reservation also those that are full (tested).
+	room, reserving := 0, q.job != nil && r.mayReserve(q.job)
 	for _, id := range r.model.hosts[o.host].instances {
-		if r.order.usable(id) {
+		if r.order.usable(id) || reserving && slices.Contains(r.postponed, id) {
 			room = max(room, r.headroom(id))
 		}
 	}
@@ -387,8 +394,9 @@ func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
 }
 
 // slotsPerHost returns the minimum number of slots that a parallel job with this number of slots
-// needs on each of its hosts. For reservations, Grid Engine looks for one slot per host if the
-// allocation rule fits none of the numbers of slots that the job may have (tested).
+// needs on each of its hosts. For reservations, Grid Engine first looks for the smallest number of
+// slots in the job's range, even if the allocation rule does not allow it: then it looks for one slot
+// per host (tested).
 func slotsPerHost(rule qconf.AllocationRule, slots int) int {
 	switch per := rule.PerHost; {
 	case rule.Name == qconf.PESlots:
@@ -502,7 +510,7 @@ func (p *placing) explainExhausted(offers []offer) {
 			continue
 		}
 		for _, q := range offers[k].queues {
-			if left, failure := p.quotas.left(q.id, false); left == 0 {
+			if left, failure := p.quotas.left(q.id, false); left == 0 && !p.allowedLater(p.query, p.a.pe, q.id) {
 				p.query.because(exceeded(&failure))
 				return
 			}

@@ -115,7 +115,7 @@ func (r *run) mostOnHost(q *query, id HostID) int {
 // later returns the number of slots that a host will have after the end of everything in the plan.
 // If there is no plan, only exclusive use counts: a host that a job requests exclusively while
 // others use it has none, and neither does a host that another job uses exclusively, for jobs that
-// do not request it so (tested).
+// do not request the resource at all (tested).
 func (r *run) later(q *query, id HostID) int {
 	left := q.in(q.mode | leaving)
 	if r.plan == nil {
@@ -127,7 +127,7 @@ func (r *run) later(q *query, id HostID) int {
 		if !r.model.attributes[a].exclusive() {
 			continue
 		}
-		if x := q.category.hardRequest(a); (x == nil || x.amount == 0) && !r.shared(&left, AtHost(id), a, true) {
+		if q.category.hardRequest(a) == nil && !r.shared(&left, AtHost(id), a, true) {
 			return 0
 		}
 	}
@@ -146,13 +146,25 @@ func (r *run) explainQuota(q *query, pe PEID, id InstanceID) bool {
 		q.trace.quotas.meet(id, true)
 	}
 	left, failure := q.trace.quotas.left(id, true)
-	if left > 0 {
+	if left > 0 || r.allowedLater(q, pe, id) {
 		return false
 	}
 	if i := &r.model.instances[id]; failure.SortOut(int32(i.queue), int32(i.host), q.trace.queues, q.trace.sorted) {
 		failure.SortOutHosts(q.trace.sorted)
 	}
 	return !q.because(exceeded(&failure))
+}
+
+// allowedLater reports whether a parallel job gets a reservation, and the quotas allow it slots at an
+// instance after the end of everything in the plan. Then Grid Engine does not report them (tested).
+func (r *run) allowedLater(q *query, pe PEID, id InstanceID) bool {
+	if !q.is(withFull) {
+		return false
+	}
+	var later slotQuotas
+	later.begin(r, new(q.during(span{diagram.Forever - 1, 1})), pe)
+	n, _ := later.left(id, true)
+	return n > 0
 }
 
 // queueOffers checks a cluster queue for a number of slots of a parallel job in an environment.

@@ -410,57 +410,12 @@ func (r *run) reserve(h *head) bool {
 	r.planCores(res.Grants, at)
 	r.monitor("RESERVING", res.Job, res.Task, res.PE, res.Grants, at)
 	r.decisions.Reservations = append(r.decisions.Reservations, res)
+	for _, g := range res.Grants { // an alarm there counts again, see readmit (tested)
+		r.dropUnusable(r.model.instances[g.Instance].host)
+	}
 	r.separate()
 	r.reserved++
 	return true
-}
-
-// explainReserving finds the reasons that Grid Engine adds while it looks for a later start of a
-// serial job: reasons against full instances, which the search for a place in this run leaves out.
-func (r *run) explainReserving(h *head) {
-	c := h.job.Category
-	// If nothing is left at all, there are no reasons about single places, except for the job that
-	// has found it out (tested).
-	if !r.explaining || r.order.count == 0 && r.finder != h.job || c.Parallel() || c.requests.Reservation != 0 {
-		return
-	}
-	info, q := r.categoryState(c), new(r.ask(h.job, later))
-	if info.reservingSaid || !r.globally(q) {
-		return
-	}
-	info.reservingSaid = true
-	q.trace = newTrace(r.model)
-	copy(q.trace.hosts, info.barred)
-	for id := range r.candidates(q) {
-		if !r.order.usable(id) {
-			r.tryInstance(q, id)
-		}
-	}
-	info.reasons = append(info.reasons, q.trace.reasons...)
-}
-
-// explainReservingParallel finds the reasons that Grid Engine adds while it looks for a later start
-// of a parallel job, which it finds in an environment at a time. Up to that environment they are the
-// reasons at the last time, which it tries first. It tries further environments at the time found.
-func (r *run) explainReservingParallel(q query, last int64, found PEID) {
-	info := r.categoryState(q.category)
-	if !r.explaining || r.order.count == 0 && r.finder != q.job || info.reservingSaid { // see explainReserving
-		return
-	}
-	info.reservingSaid = true
-	at := q.start
-	q.start = last
-	if r.comesLater(&q) {
-		q.mode |= withFull
-	}
-	q.trace = newTrace(r.model)
-	for _, pe := range r.environments(q.category) {
-		r.tryPE(&q, pe)
-		if pe == found {
-			q.start = at
-		}
-	}
-	info.reasons = append(info.reasons, q.trace.reasons...)
 }
 
 func (r *run) earliest(q *query) (Reserved, bool) {
@@ -555,11 +510,15 @@ func (r *run) quotaFrom(c *Category, id InstanceID) int64 {
 
 // earliestParallel looks for places in one environment after the other. In the first one that has
 // places at any time, it goes back in time from the last event as long as the job finds places for
-// its smallest number of slots, and then uses as many slots as possible at that time. It uses another
+// its smallest number of slots, and then uses as many slots as possible at that time. The smallest
+// number counts even if the allocation rule does not allow it: see slotsPerHost. It uses another
 // environment only if that has places at the same time that meet more soft requests, even if it has
 // places earlier, or more slots (tested).
 func (r *run) earliestParallel(q *query) (Reserved, bool) {
 	defer r.forgetSorting()
+	if !r.bearsInTheEnd(q) {
+		return Reserved{}, false
+	}
 	pes := r.environments(q.category)
 	for k, pe := range pes {
 		first, last, ok := r.earliestIn(q, pe)
@@ -570,9 +529,25 @@ func (r *run) earliestParallel(q *query) (Reserved, bool) {
 		r.explainReservingParallel(*q, last, pe)
 		pe = r.withFewestViolations(q, pe, pes[k+1:])
 		a, ok := r.tryPE(q, pe)
+		if !ok { // only the smallest number of slots is free, and the allocation rule does not allow it
+			a, ok = r.tryPE(new(q.in(q.mode|fewest)), pe)
+		}
 		return Reserved{At: first, PE: pe, Grants: a.grants}, ok
 	}
 	return Reserved{}, false
+}
+
+// bearsInTheEnd reports whether a parallel job would have places after everything in the plan, with as
+// many slots on each host as the load thresholds and job_load_adjustments allow now. Without them, Grid
+// Engine reserves nothing, although it ignores the thresholds when it looks for a time (tested).
+func (r *run) bearsInTheEnd(q *query) bool {
+	if len(r.model.adjustments) == 0 {
+		return true
+	}
+	end := q.in(q.mode | alarming)
+	end.span = span{diagram.Forever - 1, 1}
+	_, ok := r.bestAssignment(&end)
+	return ok
 }
 
 // withFewestViolations returns the environment among pe and others in which the smallest number of
@@ -592,7 +567,9 @@ func (r *run) withFewestViolations(q *query, pe PEID, others []PEID) PEID {
 }
 
 // earliestIn returns the first time from which on a parallel job has places in an environment, and
-// the last time that it tries.
+// the last time that it tries. Like the original, it tries the times at which tasks have started, too
+// (tested): the result is in the past if only the allocation rule prevents a start with the smallest
+// number of slots.
 func (r *run) earliestIn(q *query, pe PEID) (first, last int64, ok bool) {
 	possible := func(t int64) bool {
 		few := q.in(q.mode | fewest)
@@ -608,10 +585,8 @@ func (r *run) earliestIn(q *query, pe PEID) (first, last int64, ok bool) {
 		}
 		possible = l.possible
 	}
-	for t := range diagram.Events(r.now, r.plan.all()) {
-		if t == diagram.Forever {
-			continue
-		}
+	const always = -1 // before all other times
+	for t := range diagram.Events(always, r.plan.all()) {
 		if !possible(t) {
 			break
 		}

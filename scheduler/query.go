@@ -32,6 +32,9 @@ const (
 	withFull
 	// leaving asks for the capacity of a place after the jobs that share it have finished.
 	leaving
+	// alarming is set for a place in the future that load thresholds and job_load_adjustments limit as
+	// they do now.
+	alarming
 )
 
 func (q *query) is(m mode) bool { return q.mode&m != 0 }

@@ -38,11 +38,15 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 	r.plan = newPlan() // even if jobs may not reserve
 	r.planAhead()
 	r.prepareOrder(append(r.conditions(), r.notFull)...)
+	r.orderWithoutLoad()
 	// Quotas apply neither to a reservation nor to tasks in one (sge_resource_quota(5)).
 	q := &query{job: &Job{Category: c}, category: c, span: span{start, end - start}, mode: later | exempt}
 	r.mixed = true
 	if c.Parallel() {
 		a, ok := r.bestAssignment(q)
+		if !ok { // see slotsPerHost
+			a, ok = r.bestAssignment(new(q.in(q.mode | fewest)))
+		}
 		return a.pe, a.grants, ok
 	}
 	if !r.globally(q) {
@@ -54,6 +58,18 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 		}
 	}
 	return None, nil, false
+}
+
+// orderWithoutLoad orders the instances as if all hosts had the same load, and equal ones by their cluster
+// queues and hosts: Grid Engine's master does not compute the load formula when it looks for an advance
+// reservation (tested).
+func (r *run) orderWithoutLoad() {
+	clear(r.load)
+	all := make([]InstanceID, len(r.model.instances))
+	for i := range all {
+		all[i] = InstanceID(i)
+	}
+	r.order = newOrder(r.State, all, slices.Collect(r.order.all()), r.load)
 }
 
 // Considered reports whether -q and -pe of qrsub(1) allow an instance for an advance reservation.

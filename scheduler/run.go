@@ -191,7 +191,7 @@ func (r *run) categoryState(c *Category) *categoryRun {
 // attempt starts the first task of a head if there is a place for it.
 func (r *run) attempt(h *head) bool {
 	c := r.categoryState(h.job.Category)
-	if h.job.Reserve && !c.unreservable && r.reserved < r.model.scheduler.MaxReservation {
+	if r.order.count > 0 && h.job.Reserve && !c.unreservable && r.reserved < r.model.scheduler.MaxReservation {
 		r.readmit()
 	}
 	if !c.rejected && !r.idle {
@@ -344,7 +344,8 @@ func (r *run) dropUnusable(h HostID) {
 }
 
 // readmit restores the instances that tasks of this run have put into load alarm. Grid Engine does
-// so when it looks for a place to reserve, and keeps them for all following jobs (tested). It also
+// so when it looks for a place to reserve, and keeps them for all following jobs, but ends the run as
+// soon as no instance is left (tested). It also
 // restores instances that a task of the run suspends by subordination; readmit does not. They are
 // at the end of its list until it is sorted, for which hosts have to change places (tested).
 func (r *run) readmit() {
