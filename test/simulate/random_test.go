@@ -25,6 +25,10 @@ const seedsEnv = "EXECD_SIMULATE_SEEDS"
 // kept, and where those of an earlier run are used again, also without a Grid Engine.
 const recordingsEnv = "EXECD_SIMULATE_RECORDINGS"
 
+// extendedEnv names the environment variable that, if set, makes the chosen seeds those of
+// generate.Extended.
+const extendedEnv = "EXECD_SIMULATE_EXTENDED"
+
 // What is run without a choice. A seed takes about 20 seconds of one of two cells
 // that run side by side.
 const (
@@ -97,6 +101,9 @@ func compareSeed(t *testing.T, execd string, judge *compare.Judge, seed uint64) 
 	})
 	ours, again := filepath.Join(dir, "ours"), filepath.Join(dir, "again")
 	made := generate.New(seed)
+	if os.Getenv(extendedEnv) != "" {
+		made = generate.Extended(seed)
+	}
 	caseDir := recorded(t, dir, seed, made)
 	rerun := fmt.Sprintf("seed %d, %s\nexecd simulate --case %s --out %s\nall of it: %s=%d go test -count=1 -run TestRandomAgainstGridEngine ./test/simulate",
 		seed, strings.TrimSpace(made.Files["TITLE"]), caseDir, ours, seedsEnv, seed)

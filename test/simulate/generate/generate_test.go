@@ -15,6 +15,9 @@ func TestEqualSeedsGiveEqualCases(t *testing.T) {
 		if diff := cmp.Diff(New(seed), New(seed)); diff != "" {
 			t.Fatalf("seed %d: (-first +second)\n%s", seed, diff)
 		}
+		if diff := cmp.Diff(Extended(seed), Extended(seed)); diff != "" {
+			t.Fatalf("seed %d, extended: (-first +second)\n%s", seed, diff)
+		}
 	}
 	if cmp.Equal(New(1), New(2)) {
 		t.Error("seeds 1 and 2 give the same case")
@@ -23,9 +26,15 @@ func TestEqualSeedsGiveEqualCases(t *testing.T) {
 
 // TestCasesAreValid checks that a generated case is valid: its configuration and its script.
 func TestCasesAreValid(t *testing.T) {
+	t.Run("usual", func(t *testing.T) { checkCases(t, New) })
+	t.Run("extended", func(t *testing.T) { checkCases(t, Extended) })
+}
+
+func checkCases(t *testing.T, make func(seed uint64) *Case) {
+	t.Helper()
 	topics := map[string]int{}
 	for seed := range uint64(300) {
-		c := New(seed)
+		c := make(seed)
 		dir := t.TempDir()
 		if err := c.Write(dir); err != nil {
 			t.Fatal(err)
