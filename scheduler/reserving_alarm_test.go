@@ -9,7 +9,7 @@ import (
 	"github.com/execd-project/execd/scheduler"
 )
 
-// outcomes returns what a run starts and reserves: "1 a.q@n1=1; 2 at 1160 a.q@n2=2".
+// outcomes returns the starts and the reservations of a run as text, such as "1 a.q@n1=1; 2 at 1160 a.q@n2=2".
 func outcomes(s *scheduler.State, d *scheduler.Decisions) string {
 	var all []string
 	for i := range d.Starts {

@@ -78,7 +78,7 @@ func (g *generator) moreQuotas() {
 			limits = append(limits, l.name+"="+l.value)
 		}
 	}
-	text := ""
+	var who strings.Builder
 	for _, f := range []struct {
 		key     string
 		percent int
@@ -89,10 +89,10 @@ func (g *generator) moreQuotas() {
 		{"hosts", 50, []string{"@b*", "{@big,n1}", "!@big", "{*,!n2}", "n*"}},
 	} {
 		if g.chance(f.percent) {
-			text += f.key + " " + pick(g, f.values...) + " "
+			who.WriteString(f.key + " " + pick(g, f.values...) + " ")
 		}
 	}
-	g.files["input/rqs"] += fmt.Sprintf("{\n   name         more\n   description  NONE\n   enabled      TRUE\n   limit        %sto %s\n}\n", text, strings.Join(limits, ","))
+	g.files["input/rqs"] += fmt.Sprintf("{\n   name         more\n   description  NONE\n   enabled      TRUE\n   limit        %sto %s\n}\n", who.String(), strings.Join(limits, ","))
 }
 
 // advanceReservations lets some users reserve places for an hour before the queues are disabled, and some of
