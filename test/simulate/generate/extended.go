@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/execd-project/execd/simulate/script"
 )
@@ -78,7 +79,7 @@ func (g *generator) moreQuotas() {
 			limits = append(limits, l.name+"="+l.value)
 		}
 	}
-	var who strings.Builder
+	var text strings.Builder
 	for _, f := range []struct {
 		key     string
 		percent int
@@ -89,10 +90,10 @@ func (g *generator) moreQuotas() {
 		{"hosts", 50, []string{"@b*", "{@big,n1}", "!@big", "{*,!n2}", "n*"}},
 	} {
 		if g.chance(f.percent) {
-			who.WriteString(f.key + " " + pick(g, f.values...) + " ")
+			text.WriteString(f.key + " " + pick(g, f.values...) + " ")
 		}
 	}
-	g.files["input/rqs"] += fmt.Sprintf("{\n   name         more\n   description  NONE\n   enabled      TRUE\n   limit        %sto %s\n}\n", who.String(), strings.Join(limits, ","))
+	g.files["input/rqs"] += fmt.Sprintf("{\n   name         more\n   description  NONE\n   enabled      TRUE\n   limit        %sto %s\n}\n", text.String(), strings.Join(limits, ","))
 }
 
 // advanceReservations lets some users reserve places for an hour before the queues are disabled, and some of
@@ -124,5 +125,5 @@ func (g *generator) advanceReservations() {
 			l.Command = strings.Replace(l.Command, "/bin/sleep", fmt.Sprintf("-ar %d /bin/sleep", i+1), 1)
 		}
 	}
-	g.lines = append(append(requests, script.Line{Kind: script.Wait, Wait: 2e9}), g.lines...)
+	g.lines = append(append(requests, script.Line{Kind: script.Wait, Wait: 2 * time.Second}), g.lines...)
 }

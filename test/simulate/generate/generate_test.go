@@ -30,11 +30,11 @@ func TestCasesAreValid(t *testing.T) {
 	t.Run("extended", func(t *testing.T) { checkCases(t, Extended) })
 }
 
-func checkCases(t *testing.T, made func(seed uint64) *Case) {
+func checkCases(t *testing.T, newCase func(seed uint64) *Case) {
 	t.Helper()
 	topics := map[string]int{}
 	for seed := range uint64(300) {
-		c := made(seed)
+		c := newCase(seed)
 		dir := t.TempDir()
 		if err := c.Write(dir); err != nil {
 			t.Fatal(err)
