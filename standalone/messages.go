@@ -121,7 +121,7 @@ func (m *Master) restoreMessages() {
 	for _, j := range m.cell.Jobs() {
 		for _, t := range j.Tasks() {
 			if t.Running() != nil && t.Phase != cell.Transferring {
-				n.of(j.ID()).Started = true
+				n.recordOf(j.ID()).Started = true
 			}
 		}
 	}
@@ -132,8 +132,8 @@ func (m *Master) restoreMessages() {
 	}
 }
 
-// of returns the record of the messages about a job, creating it on first use.
-func (n *news) of(id uint32) *jobNews {
+// recordOf returns the record of the messages about a job, creating it on first use.
+func (n *news) recordOf(id uint32) *jobNews {
 	if n.jobs[id] == nil {
 		n.jobs[id] = &jobNews{}
 	}
@@ -173,7 +173,7 @@ func (m *Master) messageStarted(about *messages.Job, at time.Time) {
 	if about == nil || at.IsZero() {
 		return
 	}
-	if j := m.news.of(about.ID); !j.Started {
+	if j := m.news.recordOf(about.ID); !j.Started {
 		j.Started = true
 		if about.Array {
 			m.news.dirty[about.ID] = true // a task that ends leaves no trace of it
@@ -213,7 +213,7 @@ func (m *Master) messageEnded(about *messages.Job, r *agent.JobReport, task uint
 	if about.Array {
 		x.Task = task
 	}
-	j := m.news.of(about.ID)
+	j := m.news.recordOf(about.ID)
 	if about.Array && inError {
 		if j.Error {
 			return
@@ -334,7 +334,7 @@ func (m *Master) pendingFor(owner string, ids []uint32, times []time.Duration) {
 			if waited < after {
 				break
 			}
-			n := m.news.of(j.ID())
+			n := m.news.recordOf(j.ID())
 			last := &n.Site
 			if owner != "" {
 				last = &n.User

@@ -22,7 +22,7 @@ func (s *Server) verify(ctx context.Context, b *verifyBody) (*verifyAnswer, erro
 		return nil, &refusal{errors.New("root's configuration has no jsv_url")}
 	}
 	by.Host = s.Rules.Site.Host
-	a := s.judge(ctx, b, by)
+	a := s.runVerifier(ctx, b, by)
 	if a.Rejected != "" {
 		return a, nil
 	}
@@ -32,8 +32,8 @@ func (s *Server) verify(ctx context.Context, b *verifyBody) (*verifyAnswer, erro
 	return a, nil
 }
 
-// judge has the verifier check a submission.
-func (s *Server) judge(ctx context.Context, b *verifyBody, by *submit.Submitter) *verifyAnswer {
+// runVerifier makes the verifier check a submission.
+func (s *Server) runVerifier(ctx context.Context, b *verifyBody, by *submit.Submitter) *verifyAnswer {
 	v := b.Verification
 	changes, err := s.Verify(ctx, v.For(*by), v.Submission.Request(nil).Env)
 	if err != nil {

@@ -44,8 +44,8 @@ func (m model) cpu(core, thread int) int {
 	return core + thread*m.sockets*m.perSocket()
 }
 
-// of returns all threads of n cores.
-func (m model) of(first, n int) CPUSet {
+// threadsOf returns all threads of n cores.
+func (m model) threadsOf(first, n int) CPUSet {
 	var s CPUSet
 	for c := first; c < first+n; c++ {
 		for t := range m.threads {
@@ -64,9 +64,9 @@ func (m model) machine(name string) machine {
 	step := max(m.idStep, 1)
 	for core := range total {
 		socket := core / m.perSocket()
-		threads := m.of(core, 1).String()
-		pkg := m.of(socket*m.perSocket(), m.perSocket()).String()
-		l3 := m.of(core/m.cores*m.cores, m.cores).String()
+		threads := m.threadsOf(core, 1).String()
+		pkg := m.threadsOf(socket*m.perSocket(), m.perSocket()).String()
+		l3 := m.threadsOf(core/m.cores*m.cores, m.cores).String()
 		for t := range m.threads {
 			dir := cpuDir + "cpu" + strconv.Itoa(m.cpu(core, t)) + "/"
 			for file, text := range map[string]string{
@@ -97,7 +97,7 @@ func (m model) writeNodes(files map[string]string) {
 		dir := nodeDir + "node" + strconv.Itoa(n) + "/"
 		files[dir+"cpulist"] = ""
 		if n < nodes {
-			files[dir+"cpulist"] = m.of(n*m.l3s*m.cores, m.l3s*m.cores).String()
+			files[dir+"cpulist"] = m.threadsOf(n*m.l3s*m.cores, m.l3s*m.cores).String()
 		}
 		var distances []string
 		for o := range all {
@@ -143,7 +143,7 @@ func TestBigMachines(t *testing.T) {
 				c, _ := top.Core(p)
 				// Successive cores share an L3 and a node as far as possible, which is the purpose
 				// of linear binding.
-				if !c.CPUs.Equal(m.of(i, 1)) || c.Node != i/(m.l3s*m.cores) {
+				if !c.CPUs.Equal(m.threadsOf(i, 1)) || c.Node != i/(m.l3s*m.cores) {
 					t.Fatalf("core %s has processors %s of node %d", p, c.CPUs, c.Node)
 				}
 				mems := Of(c.Node)

@@ -36,17 +36,17 @@ type object = map[string]any
 func (d *Document) JSON() ([]byte, error) {
 	s := schemas{object{}}
 	paths := object{}
-	failure, err := s.of(reflect.TypeOf(d.Error))
+	failure, err := s.schemaOf(reflect.TypeOf(d.Error))
 	if err != nil {
 		return nil, err
 	}
 	for i := range d.Operations {
 		o := &d.Operations[i]
-		in, err := s.of(reflect.TypeOf(o.In))
+		in, err := s.schemaOf(reflect.TypeOf(o.In))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Path, err)
 		}
-		out, err := s.of(reflect.TypeOf(o.Out))
+		out, err := s.schemaOf(reflect.TypeOf(o.Out))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Path, err)
 		}
@@ -84,8 +84,8 @@ var (
 	marshaler = reflect.TypeFor[json.Marshaler]()
 )
 
-// of returns the schema of a type; that of a struct is a reference to a named one.
-func (s schemas) of(t reflect.Type) (object, error) {
+// schemaOf returns the schema of a type; that of a struct is a reference to a named one.
+func (s schemas) schemaOf(t reflect.Type) (object, error) {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}, nil
@@ -94,7 +94,7 @@ func (s schemas) of(t reflect.Type) (object, error) {
 	case t.Implements(described):
 		return reflect.Zero(t).Interface().(Described).JSONSchema(), nil
 	case t.Kind() == reflect.Pointer:
-		return s.of(t.Elem())
+		return s.schemaOf(t.Elem())
 	case t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler):
 		return nil, fmt.Errorf("%s has a form of its own and no JSONSchema", t)
 	}
@@ -113,10 +113,10 @@ func (s schemas) of(t reflect.Type) (object, error) {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return object{"type": "string", "contentEncoding": "base64"}, nil
 		}
-		items, err := s.of(t.Elem())
+		items, err := s.schemaOf(t.Elem())
 		return object{"type": "array", "items": items}, err
 	case reflect.Map:
-		values, err := s.of(t.Elem())
+		values, err := s.schemaOf(t.Elem())
 		return object{"type": "object", "additionalProperties": values}, err
 	case reflect.Struct:
 		return s.ofStruct(t)
@@ -146,7 +146,7 @@ func (s schemas) ofStruct(t reflect.Type) (object, error) {
 		if name == "" {
 			return nil, fmt.Errorf("%s.%s has no name in JSON", t, f.Name)
 		}
-		p, err := s.of(f.Type)
+		p, err := s.schemaOf(f.Type)
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", t, f.Name, err)
 		}

@@ -44,7 +44,7 @@ func (s *source) fill(ctx context.Context, p *page, u *url.URL) (err error) {
 		p.Body, err = s.job(ctx, p.User, int(number), u.Query(), p.Now)
 	case first == "hosts":
 		p.Title, p.Template = "Host "+rest, "host"
-		p.Body, err = s.host(ctx, rest, p.Now)
+		p.Body, err = s.hostPage(ctx, rest, p.Now)
 	case first == "shares" && rest == "":
 		p.Title, p.Template = "Share tree", "shares"
 		p.Body, err = s.shares(ctx)

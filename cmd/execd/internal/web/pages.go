@@ -182,7 +182,7 @@ type hostPage struct {
 // sensor is a value of a complex attribute of a host.
 type sensor struct{ Name, Value, Kind string }
 
-func (s *source) host(ctx context.Context, name string, now time.Time) (*hostPage, error) {
+func (s *source) hostPage(ctx context.Context, name string, now time.Time) (*hostPage, error) {
 	all, err := s.ask(ctx, "qhost", "-F", "-q")
 	if err != nil {
 		return nil, err
