@@ -12,6 +12,9 @@ type QuotaRow struct {
 	Filter string `json:"filter,omitempty"`
 }
 
+// limitWidth is the width of the column with the limit. As in Grid Engine, longer texts are cut off.
+const limitWidth = 20
+
 // AppendQuotas appends the output of qquota. It is empty without rows.
 func AppendQuotas(dst []byte, rows []QuotaRow) []byte {
 	p := page{dst}
@@ -32,7 +35,8 @@ func AppendQuotas(dst []byte, rows []QuotaRow) []byte {
 			p.put("/")
 		}
 		p.value(r.Limit)
-		p.fill(begin, 20)
+		p.text = p.text[:min(len(p.text), begin+limitWidth)]
+		p.fill(begin, limitWidth)
 		p.space()
 		p.line(r.Filter)
 	}
