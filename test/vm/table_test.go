@@ -115,7 +115,7 @@ var machines = map[string]machine{
 			// guest's processes would stop for seconds. The guest has swap, so h_rss is not
 			// tested. In a container root often may not raise limits; here it may.
 			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$|^Test(LimitThatCannotBeRaised|ProtectionOfTheDaemon)$", skip: "/h_rss"},
-			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
+			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^Test(Many)?DeniedDevices?$|^TestDelegatedSubtree$"},
 			{pkg: "limits/group", user: alice, skip: pureOfGroup + "|/h_rss|/with_v1_alone"},
 		},
 	},
@@ -123,7 +123,7 @@ var machines = map[string]machine{
 		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: patience},
 		steps: []step{
 			{pkg: "limits/cgroup", skip: pureOfCgroup},
-			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^TestDeniedDevice$|^TestDelegatedSubtree$"},
+			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^Test(Many)?DeniedDevices?$|^TestDelegatedSubtree$"},
 			{pkg: "agent/scope", skip: "^TestWithoutSystemd"},
 			{pkg: "internal/spawn", skip: "^(TestManyStartsUnderLoad|TestDenyAttributes)$"},
 			{pkg: "agent/launch", run: groupsOfJobs},
