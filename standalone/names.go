@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxNames is the maximum number of names in an answer. A shell that shows more helps nobody, and
-	// takes longer than a user waits after a press of the tab key.
+	// maxNames is the maximum number of names in an answer. No user reads a longer list in a shell, and the shell
+	// takes longer to show it than a user waits after pressing the tab key.
 	maxNames = 500
 	// maxJobName is the maximum length of a job's name in such an answer, in bytes.
 	maxJobName = 60

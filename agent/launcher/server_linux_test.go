@@ -161,7 +161,7 @@ func (w *world) must(order kind, body, result any, fds ...int) {
 	}
 }
 
-// prepared has a job prepared, and returns the answer with the whole description, as a front completes it.
+// prepared prepares a job, and returns the answer with the whole description, as a front completes it.
 func (w *world) prepared(p *launch.Plan) *jobAnswer {
 	w.Helper()
 	var a jobAnswer
