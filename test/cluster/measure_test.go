@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +24,8 @@ type contender struct {
 
 	rate, cpu   []float64 // of each round: jobs per second, ms per job
 	own         []float64 // ms per job of the daemon itself, without the processes that it starts
+	master      []float64 // ms per job of sge_qmaster
+	load        []float64 // processors that sge_qmaster and the processes of cpu used
 	alone, many []float64 // ms from the order to the job's first instruction
 	daemon      float64   // MB
 	sleeping    float64   // MB of the daemon and all supervisors
@@ -31,7 +35,7 @@ type contender struct {
 // sge_qmaster has a host of each, in turns.
 func TestSoakMeasure(t *testing.T) {
 	testenv.Soak(t)
-	c := start(t, gridengine.Config{Nodes: []string{"node1", "node2"}, Conf: map[string]string{"load_report_time": "00:00:10"}})
+	c := start(t, gridengine.Config{Nodes: []string{"node1", "node2"}, AgentLog: "info", Conf: map[string]string{"load_report_time": "00:00:10"}})
 	original := &contender{name: "sge_execd", node: "node1", queue: "original.q"}
 	ours := &contender{name: "execd agent", node: "node2", queue: "ours.q"}
 	both := []*contender{original, ours}
@@ -76,6 +80,8 @@ func TestSoakMeasure(t *testing.T) {
 	tell("500 jobs, jobs per second", "1/s", median(original.rate), median(ours.rate))
 	tell("500 jobs, processor time of each", "ms", median(original.cpu), median(ours.cpu))
 	tell("of it the daemon itself", "ms", median(original.own), median(ours.own))
+	tell("sge_qmaster, processor time for each job", "ms", median(original.master), median(ours.master))
+	tell("processors in use by them and sge_qmaster", "", median(original.load), median(ours.load))
 	tell("one job, order to exec, median", "ms", median(original.alone), median(ours.alone))
 	tell("500 jobs, order to exec, median", "ms", median(original.many), median(ours.many))
 	tell("500 jobs, order to exec, 90 %", "ms", quantile(original.many, 0.9), quantile(ours.many, 0.9))
@@ -125,18 +131,61 @@ func (c *cell) rounds(d, idle *contender) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	before, own, began := c.used(idle.pid, agent), c.own(d.pid), time.Now()
+	record := c.follow()
+	before, own, master, began := c.used(idle.pid, agent), c.own(d.pid), c.master(), time.Now()
 	job := c.began(d, "-t", fmt.Sprintf("1-%d", jobs))
-	if err := c.Poll(10*time.Minute, "all have a record", func() (bool, error) { return len(c.tasks(job)) == jobs, nil }); err != nil {
+	if err := c.Poll(10*time.Minute, "all have a record", func() (bool, error) { return record() >= jobs, nil }); err != nil {
 		c.Fatal(err)
 	}
-	d.rate = append(d.rate, jobs/time.Since(began).Seconds())
-	d.cpu = append(d.cpu, 1000*(c.used(idle.pid, agent)-before)/jobs)
+	took := time.Since(began).Seconds()
+	used, masters := c.used(idle.pid, agent)-before, c.master()-master
+	if n := len(c.tasks(job)); n != jobs {
+		c.Fatalf("the accounting file has %d tasks of job %d", n, job)
+	}
+	d.rate = append(d.rate, jobs/took)
+	d.cpu = append(d.cpu, 1000*used/jobs)
 	d.own = append(d.own, 1000*(c.own(d.pid)-own)/jobs)
+	d.master = append(d.master, 1000*masters/jobs)
+	d.load = append(d.load, (used+masters)/took)
 	for task := 1; task <= jobs; task++ {
 		d.many = append(d.many, c.latency(d, job, task))
 	}
 	d.daemon = c.pss(d.pid)
+}
+
+// follow returns a function that counts the lines that were added to the accounting file. It reads only these: to
+// parse the whole file again and again would take the processors from what is measured.
+func (c *cell) follow() func() int {
+	c.Helper()
+	f, err := os.Open(c.AccountingFile())
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { f.Close() })
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		c.Fatal(err)
+	}
+	lines := 0
+	return func() int {
+		text, err := io.ReadAll(f)
+		if err != nil {
+			c.Fatal(err)
+		}
+		lines += bytes.Count(text, []byte("\n"))
+		return lines
+	}
+}
+
+// master returns the CPU time of sge_qmaster, in seconds.
+func (c *cell) master() float64 {
+	c.Helper()
+	for _, p := range c.processes() {
+		if p.name == "sge_qmaster" {
+			return p.own
+		}
+	}
+	c.Fatal("there is no sge_qmaster")
+	return 0
 }
 
 // sleepers measures the memory used for jobs that do nothing.

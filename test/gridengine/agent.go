@@ -1,6 +1,7 @@
 package gridengine
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -91,7 +92,7 @@ func (c *Cell) agentScript(path, socket string) string {
 	}
 	return `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /
 ` + front + `
-setsid ` + BinDir + `/execd agent --master gridengine --spool ` + path + ` --socket ` + socket + ` --log-level debug "$@" </dev/null >>` + path + `.log 2>&1 &
+setsid ` + BinDir + `/execd agent --master gridengine --spool ` + path + ` --socket ` + socket + ` --log-level ` + cmp.Or(c.level, "debug") + ` "$@" </dev/null >>` + path + `.log 2>&1 &
 echo $! >` + path + `.pid`
 }
 

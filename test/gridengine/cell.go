@@ -45,6 +45,8 @@ type Config struct {
 	Agent string
 	// FrontUser divides each agent into two processes, of which the front runs as this user; empty for one process.
 	FrontUser string
+	// AgentLog is the --log-level of each agent; debug by default.
+	AgentLog string
 	// Bare starts no execution daemon.
 	Bare bool
 	// Nodes are additional hosts of the cell, each with its own network, and with the same files as
@@ -74,6 +76,7 @@ type Cell struct {
 	install installation
 	agent   bool       // the execution daemon of the host is the agent
 	front   string     // Config.FrontUser
+	level   string     // Config.AgentLog
 	confMu  sync.Mutex // held while a configuration is read, edited and written
 }
 
@@ -86,7 +89,7 @@ func Start(t testing.TB, cfg Config) *Cell {
 	t.Helper()
 	testenv.Require(t, testenv.Root, cfg.need())
 	c := &Cell{
-		Host: cfg.Host, t: t, dir: t.TempDir(), started: time.Now(), install: installation{cfg.Installation}, agent: cfg.Agent != "", front: cfg.FrontUser,
+		Host: cfg.Host, t: t, dir: t.TempDir(), started: time.Now(), install: installation{cfg.Installation}, agent: cfg.Agent != "", front: cfg.FrontUser, level: cfg.AgentLog,
 	}
 	if c.Host == "" {
 		c.Host = "cellhost"
