@@ -48,7 +48,7 @@ func BenchmarkOwnMachine(b *testing.B) {
 	}
 	times := map[string][]float64{}
 	run := func(kind string) error {
-		o := p.limited(b, qconf.ScratchUnlimited, "exec date +%s%N")
+		o := p.limited(b, qconf.ScratchUnlimited, "exec /bin/date +%s%N")
 		o.Groups, o.Queue.Tmpdir = groups, "/tmp" // with other directories a job's own /tmp has more mounts
 		kinds[kind](o)
 		began := time.Now()
