@@ -2,6 +2,7 @@ package gridengine
 
 import (
 	"cmp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -71,7 +72,7 @@ func ended(m *message.JobReport, r *agent.JobReport, host string) {
 	}
 	m.WaitStatus = message.WaitStatus(o.ExitStatus, signal, o.CoreDumped, o.Ran)
 	m.Usage = usageOf(r, signal)
-	if o.Limit != nil {
+	if o.Limit != nil && strings.HasPrefix(o.Limit.Name, "h_") { // after a soft limit the job ends itself
 		m.DeletedBy = "execd@" + host
 	}
 }

@@ -116,7 +116,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 	order.GPUComplex = s.gpuComplex
 	request.Resources = resourcesOf(j.Hard, order.Slots)
 	submitEnvironment(order, j)
-	order.Relayed = j.Type&interactiveTypes != 0
+	order.Relayed, order.KeepTaskID = j.Type&interactiveTypes != 0, j.KeepsTaskID
 	start.SubmitEnv, start.SubmitDir = order.SubmitEnv, order.SubmitDir
 	start.Order = order
 	return start, nil

@@ -102,7 +102,7 @@ func TestCapturedJobs(t *testing.T) {
 		}
 		n++
 		if start.Owner != "alice" || start.Order.Queue.Queue != "all.q" || start.Order.Slots < 1 || start.Request.Name == "" ||
-			len(start.SubmitEnv) == 0 || start.SubmitDir == "" || start.Order.Queue.Tmpdir != "/tmp" {
+			len(start.SubmitEnv) == 0 || start.SubmitDir == "" || start.Order.Queue.Tmpdir != "/tmp" || start.Order.KeepTaskID != (s.Release() != "8.1.9") {
 			t.Errorf("%v: job %d: %+v", s, j.Job, start)
 		}
 	})
@@ -416,6 +416,10 @@ func TestReports(t *testing.T) {
 	over.Outcome.Limit = &job.LimitExceeded{Name: "h_rt"}
 	if m := reportOf(&over, "h", false); m.DeletedBy != "execd@h" {
 		t.Errorf("ended for a limit: %+v", m)
+	}
+	over.Outcome.Limit = &job.LimitExceeded{Name: "s_rt"}
+	if m := reportOf(&over, "h", false); m.DeletedBy != "" {
+		t.Errorf("ended after a warning: %+v", m)
 	}
 	failed := running
 	failed.Outcome = &job.Outcome{Failed: job.FailedProlog, FailedText: "text", Class: job.ClassQueue, Reason: "the prolog ended with 1"}

@@ -106,6 +106,10 @@ type Assignment struct {
 	// client of Grid Engine: see job.Description.
 	Relayed bool
 
+	// KeepTaskID keeps $TASK_ID in the paths of a job that is not an array job, as Open Cluster Scheduler
+	// does. Otherwise it is 0.
+	KeepTaskID bool
+
 	// Terminal leaves output that was not sent elsewhere by -o or -e on the
 	// standard streams of the shepherd: for a job in the foreground.
 	Terminal bool
@@ -371,6 +375,9 @@ func (o *Assignment) describePaths(d *job.Description, spool jobdir.Area) error 
 			}
 			return u.Home, nil
 		},
+	}
+	if o.KeepTaskID && d.ID.Task == 0 {
+		vars.TaskID = submit.AnyTask
 	}
 	files, err := r.Files(vars)
 	if err != nil {

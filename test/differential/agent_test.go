@@ -48,7 +48,11 @@ func compareAgent(t *testing.T, must int, chosen func(jobCase) bool) {
 		outside(original.seen[i], "")
 		outside(other.seen[i], gridengine.AgentSpool)
 	}
-	report(t, original, other, newJudge(slices.Concat(expectedAgent, hostsAgent, expectedDifferences()), must), errs)
+	expected := slices.Concat(expectedAgent, hostsAgent, expectedDifferences())
+	if ocs() {
+		expected = append(expected, expectedOCSAgent...)
+	}
+	report(t, original, other, newJudge(expected, must), errs)
 }
 
 // outside reduces an observation to the part that the job and its user can see. The files between

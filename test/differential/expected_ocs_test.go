@@ -53,3 +53,27 @@ var expectedOCS = []expectation{
 		why: "promise: $stderr_path is the file that standard error goes to; without $ja_task_id it is one word earlier than in 8.1.9",
 	},
 }
+
+// expectedOCSAgent are differences of the agent from sge_execd of Open Cluster Scheduler only.
+var expectedOCSAgent = []expectation{
+	{
+		field: `seen/1\.job\.1/Processes/\d+/Environ/W`, cases: `-v with backslashes, quotes and more than ASCII`,
+		original: `C:\\dir\n.*`, ours: `C:\\dir\\n.*`,
+		why: "robustness: for sge_shepherd a backslash and n in a value of the user are a newline",
+	},
+	{
+		field: `seen/1\.(job|epilog)\.1/Processes/\d+/Environ/TWO`, cases: `a prolog of root edits the environment`,
+		original: `(?s).*\\\\c`, ours: `(?s).*[^\\]\\c`,
+		why: "as with 8.1.9: the file environment has a backslash as two, so that no value is ambiguous",
+	},
+	{
+		field: `note/child after the job's end`, cases: `children left behind in a session of their own|deleted with a child in a session of its own`,
+		original: `alive: true`, ours: `alive: false`,
+		why: "robustness, and as with 8.1.9: ENABLE_ADDGRP_KILL is on unless a configuration unsets it",
+	},
+	{
+		field: `note/child stopped`, cases: `suspended and resumed with a child in a session of its own`,
+		original: `false`, ours: `true`,
+		why: "robustness, and as with 8.1.9: the same",
+	},
+}

@@ -56,6 +56,8 @@ type Delivery struct {
 	Binding     []Binding  `cull:"binding"`
 	// SchedulerBinds says that the scheduler chooses the processors of jobs: see GrantedResource.Binding.
 	SchedulerBinds bool
+	// KeepsTaskID says that $TASK_ID in the job's paths stays as it is, unless it is an array job.
+	KeepsTaskID bool
 }
 
 // The bits of Delivery.Type.
@@ -305,7 +307,7 @@ func (c *Codec) DecodeDelivery(payload []byte, slave bool) (*Delivery, error) {
 	if err := c.decodeElement(payload, "job", j); err != nil {
 		return j, err
 	}
-	j.SchedulerBinds = c.binds
+	j.SchedulerBinds, j.KeepsTaskID = c.binds, c.keepsTaskID
 	for _, r := range j.Requests {
 		if r.Scope == ScopeGlobal || slave == (r.Scope == ScopeSlave) {
 			j.Hard, j.Soft = append(j.Hard, r.Hard...), append(j.Soft, r.Soft...)

@@ -45,6 +45,30 @@ func TestReportOfExceededLimit(t *testing.T) {
 	}
 }
 
+// TestReportOfMissingProcedure checks the object to which the failure of a job is attributed whose stop procedure
+// (12) or epilog (14) could not be started: none in 8.1.9, the queue in 9.0 and 9.1, which run the job again.
+func TestReportOfMissingProcedure(t *testing.T) {
+	for _, p := range message.Protocols {
+		c := message.Codec{Protocol: p}
+		sent := []message.JobReport{
+			{Job: 1, Task: 1, Failed: 12}, {Job: 2, Task: 1, Failed: 14}, {Job: 3, Task: 1, Failed: 14, GeneralFailure: message.FailureJob}, {Job: 4, Task: 1, Failed: 7},
+		}
+		r, err := c.DecodeReport(c.EncodeReport(&message.Report{Host: "h", Jobs: sent}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := message.FailureQueue
+		if p == message.GridEngine81 {
+			missing = message.FailureNone
+		}
+		for i, want := range []uint32{missing, missing, message.FailureJob, message.FailureNone} {
+			if got := r.Jobs[i].GeneralFailure; got != want {
+				t.Errorf("%s: failure %d of %+v, want %d", p.Name, got, sent[i], want)
+			}
+		}
+	}
+}
+
 func TestDecodeJobWithAllOptions(t *testing.T) {
 	found := false
 	captured(t, func(s *capture.Stream, from commlib.Endpoint, m *commlib.Message) {

@@ -37,6 +37,11 @@ type Protocol struct {
 	// limitIsSignal says that a job that its daemon has ended for a limit has failed as one that a
 	// signal has ended.
 	limitIsSignal bool
+	// missingFailsQueue says that an epilog or stop procedure that could not be started is a failure of the
+	// queue instance: it gets into error state, and the job, which has run, runs again.
+	missingFailsQueue bool
+	// keepsTaskID says that $TASK_ID in the paths of a job that is not an array job stays as it is.
+	keepsTaskID bool
 	// binds says that the scheduler chooses the processors of jobs, and wants to know the parts of hosts
 	// for that.
 	binds bool
@@ -56,12 +61,14 @@ var (
 	}
 	OCS90 = &Protocol{
 		Name: "9.0", format: cull.OCS90, gdi: 0x10009000, operators: 1, features: true, scrambled: true, micros: true, limitIsSignal: true, ticketsAlone: true,
+		missingFailsQueue: true, keepsTaskID: true,
 		running: []string{"wallclock", "cpu", "mem", "io", "iow", "vmem", "maxvmem", "rss", "maxrss"},
 		ended: slices.Concat([]string{"io", "iow", "mem", "cpu", "vmem", "maxvmem", "rss", "maxrss"}, resourceUsage,
 			[]string{"wallclock", "acct_cpu", "acct_mem", "acct_io", "acct_iow", "acct_maxvmem", "acct_maxrss"}),
 	}
 	OCS91 = &Protocol{
 		Name: "9.1", format: cull.OCS91, gdi: 0x10009100, operators: 1, envelope: true, scrambled: true, micros: true, limitIsSignal: true, ticketsAlone: true, binds: true,
+		missingFailsQueue: true, keepsTaskID: true,
 		tags: map[Tag]uint32{
 			TagGDIRequest: 1, TagAcknowledge: 2, TagReport: 3, TagJobExecution: 4, TagSlaveAllow: 5, TagChangeTicket: 6,
 			TagSignalJob: 7, TagSignalQueue: 8, TagKillExecd: 9, TagGetNewConf: 10, TagFullLoadReport: 13,

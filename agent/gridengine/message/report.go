@@ -78,11 +78,13 @@ const (
 	StateSlave   uint32 = 0x20000 // a slave job; with a usage it has ended
 )
 
-// Failures (sge_status(5)) that depend on the release: of a job that its daemon has ended for a
-// limit, and of a job that a signal has ended.
+// Failures (sge_status(5)) that depend on the release: of a job whose stop procedure or epilog could not be
+// started, that its daemon has ended for a limit, and that a signal has ended.
 const (
-	failedLimit    uint32 = 37
-	failedAfterJob uint32 = 100
+	failedBeforePEStop uint32 = 12
+	failedBeforeEpilog uint32 = 14
+	failedLimit        uint32 = 37
+	failedAfterJob     uint32 = 100
 )
 
 // The values of JobReport.GeneralFailure: the job, queue or host to which a failure is attributed.
@@ -158,15 +160,19 @@ func (c *Codec) EncodeReport(r *Report) []byte {
 	return e.Bytes()
 }
 
-// failures returns the jobs with their failures as the release numbers them.
+// failures returns the jobs with their failures as the release numbers and attributes them.
 func (c *Codec) failures(jobs []JobReport) []JobReport {
-	if !c.limitIsSignal {
-		return jobs
-	}
 	jobs = slices.Clone(jobs)
 	for i := range jobs {
-		if jobs[i].Failed == failedLimit {
-			jobs[i].Failed = failedAfterJob
+		switch j := &jobs[i]; j.Failed {
+		case failedLimit:
+			if c.limitIsSignal {
+				j.Failed = failedAfterJob
+			}
+		case failedBeforePEStop, failedBeforeEpilog:
+			if c.missingFailsQueue && j.GeneralFailure == FailureNone {
+				j.GeneralFailure = FailureQueue
+			}
 		}
 	}
 	return jobs
