@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/internal/testenv"
 
 	_ "embed"
@@ -25,7 +26,8 @@ var (
 )
 
 // TestSystemdStartsBatchSystemUnits makes systemd start the units of batch systems: the one for all
-// users of the host, the two of a daemon of two processes, and the one for a single user. Each runs a job.
+// users of the host, the two of a daemon of two processes, also for an agent, and the one for a
+// single user. Each runs a job.
 func TestSystemdStartsBatchSystemUnits(t *testing.T) {
 	testenv.Require(t, testenv.Root, testenv.Systemd, testenv.Guest)
 	h := install(t)
@@ -102,8 +104,48 @@ func TestSystemdStartsBatchSystemUnits(t *testing.T) {
 		}
 	})
 
+	// The same units with an agent.
+	h.check(os.WriteFile("/etc/default/execd", []byte("EXECD_COMMAND=agent\nEXECD_OPTS=--host guesthost\n"), 0o644))
+	h.systemctl("start", "execd-front")
+	out := home + "/said"
+	runsInAgent(t, 3, api.Start{
+		Job: 1, Owner: "alice", Script: "#!/bin/sh\nid -un\nexit 3\n", Grants: []api.Grant{{Queue: "all.q", Host: "guesthost", Slots: 1}},
+		Command: []string{"-S", "/bin/sh", "-wd", "/", "-o", out, "-j", "y", "job.sh"},
+	})
+	if said, err := os.ReadFile(out); string(said) != "alice\n" {
+		t.Errorf("the job of the agent said %q (%v)", said, err)
+	}
+	h.systemctl("stop", "execd-front")
+	h.check(os.WriteFile("/etc/default/execd", nil, 0o644))
+
 	// The manager of alice's units, as logind starts it.
 	output(t, "systemd-run", "--quiet", "--unit=alice-manager", "--uid=alice", "--service-type=notify", "--property=Delegate=yes",
 		"--setenv=HOME="+home, "--setenv=XDG_RUNTIME_DIR="+runtime, "/lib/systemd/systemd", "--user")
 	runsJobs(func(args ...string) { asAlice("systemctl", append([]string{"--user"}, append(args, "execd")...)...) })
+}
+
+// runsInAgent starts a job in the agent of this host, and waits for its exit status.
+func runsInAgent(t *testing.T, status int, s api.Start) {
+	t.Helper()
+	client, err := api.Dial(api.Options{Socket: api.DefaultSocket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	ended := errors.New("the job has ended")
+	err = client.Reports(t.Context(), 0, func(r api.Report) error {
+		if r.Job == nil || r.Job.Outcome == nil || r.Job.Job != s.Job {
+			return nil
+		}
+		if o := r.Job.Outcome; o.ExitStatus != status || o.Failed != 0 {
+			t.Errorf("the job ended with %+v, want the exit status %d", o, status)
+		}
+		return errors.Join(ended, client.AcknowledgeJob(t.Context(), r.Job.ID, r.Number))
+	})
+	if !errors.Is(err, ended) {
+		t.Fatalf("waiting for the job: %v", err)
+	}
 }
