@@ -204,14 +204,14 @@ type instanceModel struct {
 	load      []threshold
 	suspend   []threshold
 	ambiguous error // the settings contradict each other; nil if they do not
-	// subordinates are the instances on this host that queue-wise subordination
-	// suspends, with the number of used slots from which on.
 	subordinates []subordinate
 }
 
+// subordinate is a queue instance on the same host that another one suspends.
 type subordinate struct {
 	instance InstanceID
-	slots    int
+	slots    int  // number of used slots from which on, 0 for all
+	slotWise bool // not the instance is suspended, but some of its tasks
 }
 
 // threshold is an element of load_thresholds or suspend_thresholds.

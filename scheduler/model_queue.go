@@ -171,16 +171,13 @@ func (b *builder) thresholds(list []qconf.Setting) []threshold {
 	return all
 }
 
-// compileSubordinates finds the instances on the same host that queue-wise
-// subordination suspends.
+// compileSubordinates finds the subordinate instances on the same host.
 func (b *builder) compileSubordinates(id InstanceID) {
 	i := &b.instances[id]
-	if i.settings.Subordinates.Slots > 0 {
-		return
-	}
+	slotWise := i.settings.Subordinates.Slots > 0
 	for _, s := range i.settings.Subordinates.Queues {
 		if sub, ok := b.instanceOf[s.Queue+"@"+b.hosts[i.host].name]; ok {
-			i.subordinates = append(i.subordinates, subordinate{instance: sub, slots: s.Slots})
+			i.subordinates = append(i.subordinates, subordinate{instance: sub, slots: s.Slots, slotWise: slotWise})
 		}
 	}
 }

@@ -463,6 +463,31 @@ func TestSubordinatedInstanceIsNotRestored(t *testing.T) {
 	}
 }
 
+// TestFullQueueBarsSlotWiseSubordinates fills an instance with slot-wise subordination: no other job of the
+// same run starts in the subordinate instance, although its tasks may run there from the next run on.
+func TestFullQueueBarsSlotWiseSubordinates(t *testing.T) {
+	s := scene{files: map[string]string{
+		"queues/a.q": "qname a.q\nhostlist n1\nslots 2\nseq_no 1\nload_thresholds NONE\nsubordinate_list slots=4(b.q:1:sr)\n",
+		"queues/b.q": "qname b.q\nhostlist n1\nslots 2\nseq_no 2\nload_thresholds NONE\n",
+		"sched_conf": "queue_sort_method seqno\njob_load_adjustments NONE\n",
+	}}.make(t)
+	submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{Queues: "b.q"}))
+	for id := uint32(2); id <= 4; id++ {
+		submit(t, s, serialJob(t, s.Model(), id, &scheduler.Requests{}))
+	}
+	for run, want := range []string{"b.q@n1=1, a.q@n1=1, a.q@n1=1", "b.q@n1=1"} {
+		d := s.Run(1000)
+		var grants []scheduler.Grant
+		for i := range d.Starts {
+			grants = append(grants, d.Starts[i].Grants...)
+		}
+		if got := granted(s, grants); got != want {
+			t.Errorf("run %d starts tasks in %s, want %s", run+1, got, want)
+		}
+		start(t, s, d)
+	}
+}
+
 // TestReservationSortsFullHostsByNewLoad makes a reservation after a job that has filled a host:
 // the host has the place of its new load, although it is full.
 func TestReservationSortsFullHostsByNewLoad(t *testing.T) {

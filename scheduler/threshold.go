@@ -100,16 +100,31 @@ func (r *run) stillUsable(id InstanceID) bool {
 }
 
 // subordinated reports whether queue-wise subordination suspends an instance once the tasks of this
-// run have started (queue_conf(5), subordinate_list).
+// run have started (queue_conf(5), subordinate_list). Grid Engine's scheduler does not know of slot-wise
+// subordination: it takes the instance for suspended in the run in which the superordinate one becomes
+// full (tested).
 func (r *run) subordinated(id InstanceID) bool {
 	for _, over := range r.model.hosts[r.model.instances[id].host].instances {
 		for _, sub := range r.model.instances[over].subordinates {
-			if sub.instance == id && r.Subordinates(over, sub.slots) {
+			if sub.instance == id && r.Subordinates(over, sub.slots) && (!sub.slotWise || r.filled(over)) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// filled reports whether the tasks of this run have taken the last slots of a full instance.
+func (r *run) filled(id InstanceID) bool {
+	before := r.UsedSlots(id)
+	for _, t := range r.started {
+		for _, g := range t.Grants {
+			if g.Instance == id {
+				before -= g.Slots
+			}
+		}
+	}
+	return before < r.model.instances[id].settings.Slots
 }
 
 // Subordinates reports whether a superordinate instance uses enough slots to suspend an instance
