@@ -361,20 +361,17 @@ func (r *run) planStart(s *Start) {
 	r.monitor("STARTING", s.Job, s.Task, s.PE, s.Grants, at)
 }
 
-// withinPlannedQuota checks the quotas for a serial job that starts at a time.
+// withinPlannedQuota checks the quotas for a serial job that starts at a time. The first set that refuses
+// the job is the reason, whether the job would fit into an unused quota or not (tested).
 func (m *matcher) withinPlannedQuota(q *query, id InstanceID) (quota.Failure, bool) {
-	c := q.category
 	i := &m.model.instances[id]
-	if failure, ok := c.demand(None).Check(nil, m.quotaValue, int32(i.queue), int32(i.host)); !ok {
-		return failure, false
+	usage := m.quotas.usage
+	if m.empty {
+		usage = nil
 	}
-	claims := m.claims(c, None, id)
-	for k := range claims {
-		if m.claimSlots(&claims[k], q.span, 0) < 1 {
-			return c.demand(None).Failure(&claims[k], m.quotaValue, int32(i.queue), int32(i.host)), false
-		}
-	}
-	return quota.Failure{}, true
+	return q.category.demand(None).CheckClaims(usage, m.quotaValue, int32(i.queue), int32(i.host), func(c *quota.Claim) bool {
+		return m.claimSlots(c, q.span, 0) >= 1
+	})
 }
 
 // claimSlots returns the number of slots that a claim still allows during the given time, when the

@@ -204,6 +204,11 @@ func TestReasonsAboutReservedResources(t *testing.T) {
 			want: []string{`cannot run because it exceeds limit "alice/////" in rule "few/1"`, `cannot run in PE "fill" because it only offers 0 slots`},
 		},
 		{
+			name: "a quota before one that is too small", files: merged(hostFile("complex_values mem=3G\n"), queueFile("slots 4,[n2=0]\n"), map[string]string{"rqs": "{\n name few\n enabled TRUE\n limit users {*} to slots=1\n}\n{\n name small\n enabled TRUE\n limit to mem=1G\n}\n"}),
+			before: hard("mem", "1G"), busy: hard("mem", "1G"), ask: hard("mem", "2G"),
+			want: []string{`cannot run because it exceeds limit "alice/////" in rule "few/1"`},
+		},
+		{
 			name: "a host for oneself", files: merged(hostFile("complex_values excl=TRUE\n"), queueFile("slots 9,[n2=0]\n")),
 			before: hard("excl", "TRUE"), busy: hard("excl", "TRUE"), ask: hard("excl", "TRUE", "cap", "2"),
 			want: []string{`(-l cap=2,excl=TRUE) cannot run at host "n1" because exclusive resource (excl) is already in use`},

@@ -446,6 +446,29 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestCheckClaims checks the sets in their order: each of them with the demand alone, and then with the claim.
+func TestCheckClaims(t *testing.T) {
+	s := newSite(t, oneSet("a", "to slots=4")+oneSet("b", "to lic=1")+oneSet("c", "to slots=9"))
+	d := s.demand(who("alice"), "lic=2")
+	for refused, want := range map[string]string{"a/1": "a/1", "c/1": "b/1", "": "b/1"} {
+		var asked []string
+		f, ok := d.CheckClaims(nil, s.at, 0, 0, func(c *Claim) bool {
+			rule, _, _ := s.Describe(c.Counter)
+			asked = append(asked, rule)
+			return rule != refused
+		})
+		if rule, _, _ := s.Describe(f.Counter); ok || rule != want || f.Never != (want == "b/1") {
+			t.Errorf("%q is refused: got %q, %+v, %t", refused, rule, f, ok)
+		}
+		if !slices.Equal(asked, []string{"a/1"}) {
+			t.Errorf("%q is refused: claims on %q", refused, asked)
+		}
+	}
+	if _, ok := s.demand(who("alice"), "lic=1").CheckClaims(s.NewUsage(), s.at, 0, 0, func(*Claim) bool { return true }); !ok {
+		t.Error("refused although all claims are granted")
+	}
+}
+
 // TestASlotForEachTask checks that a site can set the default of slots; a task takes one.
 func TestASlotForEachTask(t *testing.T) {
 	complexes, err := qconf.ParseComplexes("complexes", []byte("slots s INT <= YES YES 3 1000\n"))

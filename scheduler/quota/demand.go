@@ -235,6 +235,43 @@ type Claim struct {
 	index, want int32
 }
 
+// CheckClaims does what Check does for callers that record the usage themselves: it compares each
+// limit with a slot of the job alone, and then calls granted with the claim on it, if there is one.
+// The sets are in the order in which u checks them, or if u is nil, in that of the configuration.
+func (d *Demand) CheckClaims(u *Usage, v Values, queue, host int32, granted func(*Claim) bool) (failure Failure, ok bool) {
+	a := d.applicable
+	for n := range a.chains {
+		set := int32(n)
+		if u != nil {
+			set = u.order[n]
+		}
+		i := a.find(set, queue, host)
+		if i < 0 {
+			continue
+		}
+		place := Counter(a.sets.place(a.candidates[i].rule, queue, host))
+		for j := range d.wants[i] {
+			w := &d.wants[i][j]
+			fits := w.fits(&nothing, v, host)
+			if fits && w.kind <= beside {
+				c := w.claim(place, v, host)
+				fits = granted(&c)
+			}
+			if !fits {
+				return d.failure(i, w, place, v, queue, host), false
+			}
+		}
+	}
+	return Failure{}, true
+}
+
+func (w *want) claim(place Counter, v Values, host int32) Claim {
+	return Claim{
+		Counter: w.counter | place, Limit: w.limit.number(v, host), Each: w.amount,
+		Once: w.kind == perJob, Exclusive: w.kind == alone || w.kind == beside,
+	}
+}
+
 // Claims appends the claims of a job at a place to dst: all limits of Check that depend on the
 // usage, in the order in which u checks the sets, or if u is nil, in the order of the
 // configuration. Only Check covers limits on resources that are not consumables.
@@ -255,11 +292,9 @@ func (d *Demand) Claims(dst []Claim, u *Usage, v Values, queue, host int32) []Cl
 			if w.kind > beside {
 				continue
 			}
-			dst = append(dst, Claim{
-				Counter: w.counter | place, Limit: w.limit.number(v, host), Each: w.amount,
-				Once: w.kind == perJob, Exclusive: w.kind == alone || w.kind == beside,
-				index: i, want: int32(j),
-			})
+			c := w.claim(place, v, host)
+			c.index, c.want = i, int32(j)
+			dst = append(dst, c)
 		}
 	}
 	return dst
