@@ -207,9 +207,6 @@ func (a *admission) mayHave(grant int) bool {
 	if master && !a.mayBeMaster(c, g.Instance) {
 		return a.because(Reason{kind: instanceNotListed, place: int32(g.Instance)})
 	}
-	if len(c.queues) > 0 && g.Slots > 1 && !a.inList(c, g.Instance) {
-		return a.because(Reason{kind: fewSlots, layer: 'q', place: int32(g.Instance), number: 1})
-	}
 	return true
 }
 

@@ -260,13 +260,16 @@ func (x *naivePlacing) visit(host string, least, most int) bool {
 		}
 		slots, master := x.slotsAt(x.job, name)
 		master = master && hostMaster && !x.unknown(x.job, i, true) && (len(x.job.masterQueues) == 0 || x.listed(x.job.masterQueues, i))
+		limit := most
 		if len(x.job.masterQueues) > 0 && len(x.job.queues) > 0 && !x.listed(x.job.queues, i) {
-			slots = min(slots, 1) // for the master task only
 			if !master {
 				continue
 			}
+			if !x.master {
+				limit = min(most, taken+1)
+			}
 		}
-		for taken < most && x.got(name) < slots && x.got(host) < min(hostSlots, room) && !x.isSpoiled(i) && x.quotaSlots(x.job, x.pe.name, i, x.grants) > 0 {
+		for taken < limit && x.got(name) < slots && x.got(host) < min(hostSlots, room) && !x.isSpoiled(i) && x.quotaSlots(x.job, x.pe.name, i, x.grants) > 0 {
 			if !x.master && !master && x.got("") == x.want-1 {
 				break // the last slot is kept for the master task
 			}

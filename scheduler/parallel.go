@@ -32,10 +32,11 @@ type offer struct {
 }
 
 type queueOffer struct {
-	id     InstanceID
-	slots  int
-	master bool // the master task may run here
-	soft   int  // violations of soft requests
+	id       InstanceID
+	slots    int
+	master   bool // the master task may run here
+	unlisted bool // it is not in the job's queue list (-q), only in that of the master task (-masterq)
+	soft     int  // violations of soft requests
 }
 
 // assignParallel finds the places of a parallel job at a start time: among all environments that
@@ -291,8 +292,7 @@ func (r *run) extend(q *query, pe PEID, o *offer, id InstanceID) {
 	}
 	in := queueOffer{id: id, slots: slots, master: master && o.master && r.mayBeMaster(c, id), soft: r.violations(c, id)}
 	if len(c.masterQueues) > 0 && len(c.queues) > 0 && !r.inList(c, id) {
-		in.slots = min(in.slots, 1) // it is there for the master task only
-		if !in.master {
+		if in.unlisted = true; !in.master {
 			return
 		}
 	}
@@ -431,9 +431,12 @@ func (p *placing) take(o *offer, least, most int) bool {
 		}
 		q := &o.queues[k]
 		n := min(q.slots-p.granted(q.id), most-got)
-		if !p.master && !q.master {
-			// The last slot is reserved for the master task.
+		switch {
+		case p.master:
+		case !q.master: // the last slot is reserved for the master task
 			n = min(n, p.want-p.a.slots-got-1)
+		case q.unlisted: // Grid Engine takes more only for a job that has a place for its master task (tested)
+			n = min(n, 1)
 		}
 		if n > 0 {
 			left, _ := p.quotas.left(q.id, q.master && !p.master)

@@ -45,6 +45,8 @@ func TestAllocation(t *testing.T) {
 		{pe: "fill", slots: "6", ask: scheduler.Requests{MasterQueues: "b.q"}, want: "fill b.q@n3=1 a.q@n1=4 a.q@n2=1"},
 		{pe: "fill", slots: "6", ask: scheduler.Requests{MasterQueues: "b.q@n4", Queues: "a.q"}, want: "fill b.q@n4=1 a.q@n1=4 a.q@n2=1"},
 		{pe: "fill", slots: "4", ask: scheduler.Requests{MasterQueues: "a.q@n1", Queues: "b.q"}, want: "fill a.q@n1=1 b.q@n3=3"},
+		{pe: "fill", slots: "7", ask: scheduler.Requests{MasterQueues: "a.q", Queues: "*@n1"}, want: "fill a.q@n1=4 a.q@n2=3"},
+		{pe: "rr", slots: "5", ask: scheduler.Requests{MasterQueues: "a.q@n1", Queues: "a.q@n2"}, want: "rr a.q@n1=3 a.q@n2=2"},
 		{pe: "rr", slots: "5", ask: scheduler.Requests{Queues: "*@n3"}, want: "rr a.q@n3=4 b.q@n3=1"},
 		{pe: "fill", slots: "3,5,11", want: "fill a.q@n1=4 a.q@n2=4 a.q@n3=3"},
 		{pe: "fill", slots: "5", ask: scheduler.Requests{Queues: "*@n3"}, want: "fill b.q@n3=1 a.q@n3=4"},
