@@ -148,7 +148,14 @@ func (j *Job) State(stage Stage) (State, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return State{stage, j.own.boot, j.PID(), j.own.slave, j.Unbound, j.Notes, record, j.own.gpus}, err
+	s := j.StateWithout(stage)
+	s.Record = record
+	return s, err
+}
+
+// StateWithout returns the state without the record, for a process that has it.
+func (j *Job) StateWithout(stage Stage) State {
+	return State{Stage: stage, Boot: j.own.boot, PID: j.PID(), Slave: j.own.slave, Unbound: j.Unbound, Notes: j.Notes, GPUs: j.own.gpus}
 }
 
 // Record returns the value that Assignment.Record had when the job was prepared. For a job without

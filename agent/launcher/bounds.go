@@ -11,7 +11,7 @@ const (
 	// time, except verifications: more than one largest order.
 	mostTogether = 128 << 20
 	// mostObjectsOf and mostValuesOf are how many objects and lists, and how many values, a content may have. Each of
-	// them takes up many more bytes in memory than in JSON.
+	// them takes up many more bytes in memory than in a message.
 	mostObjectsOf, mostValuesOf = 1 << 18, 1 << 20
 )
 
@@ -44,9 +44,13 @@ func checkSize(text []byte) error {
 		}
 	}
 	if objects > mostObjectsOf || values > mostValuesOf {
-		return fmt.Errorf("a content has %d values and %d objects and lists, at most %d and %d are possible", values, objects, mostValuesOf, mostObjectsOf)
+		return tooManyValues(values, objects)
 	}
 	return nil
+}
+
+func tooManyValues(values, objects int) error {
+	return fmt.Errorf("a content has %d values and %d objects and lists, at most %d and %d are possible", values, objects, mostValuesOf, mostObjectsOf)
 }
 
 // budget is the number of bytes that the orders being carried out may still take up.

@@ -27,7 +27,7 @@ func TestForgedSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := w.send(fmt.Sprintf(`{"version":1,"number":1,"order":%q,"memory":true}`, c.order), fd)
+		got := w.send(fmt.Sprintf(`{"version":2,"number":1,"order":%q,"memory":true}`, c.order), fd)
 		unix.Close(fd)
 		if c.want != "" {
 			w.refusedWith(c.order, got, c.want)

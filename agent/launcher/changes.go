@@ -1,14 +1,13 @@
 package launcher
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"time"
+	"slices"
+	"sync"
 
 	"github.com/execd-project/execd/job"
-	"github.com/execd-project/execd/submit"
 )
 
 // copyOf returns a copy of a description in which the launcher does not change anything: it changes fields, also behind
@@ -26,123 +25,87 @@ func copyOf(d *job.Description) *job.Description {
 	return &c
 }
 
-// asSentOrder returns the body of an order as it is sent: with the changes of the description in the place of the description.
-func asSentOrder(body any) (any, error) {
-	b, ok := body.(*prepareBody)
-	if !ok {
-		return body, nil
-	}
-	changes, err := rawChanges(usual(), b.Plan.Description)
+// changesOf returns the fields of a value that differ from those of another one, in their compact form: a bit for each
+// exported field, in whole bytes, and the fields that differ. Fields that became zero have their own bits.
+func changesOf(from, to any) ([]byte, error) {
+	a, b := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
+	fields, err := changeFields(a.Type())
 	if err != nil {
 		return nil, err
 	}
-	sent, plan := *b, *b.Plan
-	plan.Description, sent.Plan, sent.Changes = nil, &plan, changes
-	return &sent, nil
+	size := max((len(fields)+7)/8, 1)
+	text := make([]byte, 2*size, 256)
+	var x, y []byte
+	for i := range fields {
+		f := &fields[i]
+		is, will := a.Field(f.index), b.Field(f.index)
+		isZero, zero := f.zero(is), f.zero(will)
+		switch {
+		case zero && !isZero:
+			text[size+i/8] |= 1 << (i % 8)
+		case !zero:
+			y = f.write(y[:0], will)
+			if !isZero {
+				x = f.write(x[:0], is)
+			}
+			if isZero || !slices.Equal(x, y) {
+				text[i/8] |= 1 << (i % 8)
+				text = append(text, y...)
+			}
+		}
+	}
+	return text, nil
 }
 
-// restore completes the description of an order that has come as asSentOrder.
-func (b *prepareBody) restore() error {
-	if b.Plan == nil {
-		return nil
+// change sets fields of a value as changesOf has found them.
+func change(pointer any, changes []byte) error {
+	v := reflect.ValueOf(pointer).Elem()
+	fields, err := changeFields(v.Type())
+	if err != nil {
+		return err
 	}
-	if b.Changes != nil {
-		if b.Plan.Description != nil {
-			return errors.New("the order has a description and its changes")
-		}
-		b.Plan.Description = usual()
-		if err := change(b.Plan.Description, b.Changes); err != nil {
+	size := max((len(fields)+7)/8, 1)
+	from := &compactReader{text: changes}
+	bits, err := from.take(2 * size)
+	if err != nil {
+		return err
+	}
+	from.text = append(slices.Clone(bits[:size]), from.text...)
+	err = from.fields(fields, func(f *compactField) error {
+		field := v.Field(f.index)
+		field.SetZero()
+		if err := f.read(from, field); err != nil {
 			return err
 		}
+		if f.zero(field) {
+			return errors.New("it is sent although it is zero")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return b.Texts.restore(b.Plan.Description)
+	for i := range 8 * size {
+		switch on := bits[size+i/8]&(1<<(i%8)) != 0; {
+		case !on:
+		case i >= len(fields):
+			return fmt.Errorf("unknown field %d", i)
+		default:
+			v.Field(fields[i].index).SetZero()
+		}
+	}
+	return from.end()
 }
 
-// changesOf returns the fields of a description that differ from those of another one, by their names. JSON of a whole
-// description takes longer than all files of its job.
-func changesOf(from, to *job.Description) map[string]any {
-	changes := map[string]any{}
-	a, b := reflect.ValueOf(from).Elem(), reflect.ValueOf(to).Elem()
-	for i := range a.NumField() {
-		if x, y := a.Field(i).Interface(), b.Field(i).Interface(); !reflect.DeepEqual(x, y) {
-			changes[a.Type().Field(i).Name] = y
-		}
-	}
-	return changes
-}
+var fieldsOfChanges sync.Map // of []compactField, by reflect.Type
 
-// rawChanges returns changesOf as JSON.
-func rawChanges(from, to *job.Description) (map[string]json.RawMessage, error) {
-	raw := map[string]json.RawMessage{}
-	for name, value := range changesOf(from, to) {
-		if name == fieldLimits {
-			value = limitsOf(&from.Limits, &to.Limits)
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, err
-		}
-		raw[name] = text
+func changeFields(t reflect.Type) ([]compactField, error) {
+	if f, ok := fieldsOfChanges.Load(t); ok {
+		return f.([]compactField), nil
 	}
-	return raw, nil
-}
-
-// fieldLimits is the field of a description with its limits, of which most jobs have few.
-const fieldLimits = "Limits"
-
-// limitsOf returns the limits that differ, by their resources.
-func limitsOf(from, to *job.Limits) map[job.Resource]job.Limit {
-	changes := map[job.Resource]job.Limit{}
-	for i := range to {
-		if from[i] != to[i] {
-			changes[job.Resource(i)] = to[i]
-		}
+	fields, err := compactFields(t)
+	if err == nil {
+		fieldsOfChanges.Store(t, fields)
 	}
-	return changes
-}
-
-// usual returns the description that the one in an order for a job is sent as changes of: its values are those of most jobs.
-func usual() *job.Description {
-	limits := job.Unlimited()
-	return &job.Description{
-		Limits: job.Unlimited(), ProcedureLimits: &limits, Account: submit.DefaultAccount, ScriptTimeout: 2 * time.Minute, HostSlots: 1,
-		LimitGrace: time.Minute, AddGroupKill: true,
-	}
-}
-
-// change sets fields of a description.
-func change(d *job.Description, changes map[string]json.RawMessage) error {
-	v := reflect.ValueOf(d).Elem()
-	for name, text := range changes {
-		field := v.FieldByName(name)
-		if !field.IsValid() {
-			return fmt.Errorf("a description has no field %.200q", name)
-		}
-		if name == fieldLimits {
-			if err := changeLimits(&d.Limits, text); err != nil {
-				return err
-			}
-			continue
-		}
-		value := reflect.New(field.Type())
-		if err := decode(text, value.Interface()); err != nil {
-			return fmt.Errorf("the field %s of a description: %w", name, err)
-		}
-		field.Set(value.Elem())
-	}
-	return nil
-}
-
-func changeLimits(limits *job.Limits, text []byte) error {
-	var changes map[job.Resource]job.Limit
-	if err := decode(text, &changes); err != nil {
-		return fmt.Errorf("the limits of a description: %w", err)
-	}
-	for resource, l := range changes {
-		if resource < 0 || int(resource) >= len(limits) {
-			return fmt.Errorf("the limits of a description: there is no resource %d", resource)
-		}
-		limits[resource] = l
-	}
-	return nil
+	return fields, err
 }

@@ -100,18 +100,10 @@ func (c *Client) once(ctx context.Context, l *line, k kind, body any, script int
 	to := make(chan reply, 1)
 	c.mu.Lock()
 	c.number++
-	e := &envelope{Version: Version, Number: c.number, Order: k}
+	number := c.number
 	c.mu.Unlock()
-	l.expect(e.Number, to)
-	var text []byte
-	var fds []int
-	sent, err := asSentOrder(body)
-	if err == nil {
-		text, fds, err = pack(sent, func(memory bool) any {
-			e.Memory = memory
-			return e
-		})
-	}
+	l.expect(number, to)
+	text, fds, err := packOrder(k, number, body)
 	if err == nil {
 		all := slices.Clone(fds)
 		if script >= 0 {
@@ -124,7 +116,7 @@ func (c *Client) once(ctx context.Context, l *line, k kind, body any, script int
 	}
 	closeAll(fds)
 	if err != nil {
-		l.forget(e.Number)
+		l.forget(number)
 		if errors.Is(err, errGone) {
 			return -1, err
 		}
@@ -141,7 +133,7 @@ func (c *Client) once(ctx context.Context, l *line, k kind, body any, script int
 			return -1, errGone
 		}
 	case <-ctx.Done():
-		l.forget(e.Number)
+		l.forget(number)
 		select {
 		case r := <-to:
 			closeAll(r.fds)
@@ -167,7 +159,11 @@ func open(r reply, result any) (dir int, err error) {
 		}
 	}
 	if err == nil && result != nil {
-		err = decode(body, result)
+		read := decode
+		if r.answer.compact {
+			read = fromCompact
+		}
+		err = read(body, result)
 	}
 	if err != nil || len(rest) != 1 {
 		closeAll(rest)
@@ -234,7 +230,7 @@ func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.J
 	p.GroupIDs, p.Users = nil, nil
 	p.Description.AdminUser = ""                           // the files of jobs belong to root
 	p.Deny, p.FilteredEnv, p.UnfilteredEnv = nil, nil, nil // the launcher knows the GPUs
-	body := &prepareBody{Plan: p, Texts: textsOf(p.Description), Script: script >= 0}
+	body := &prepareBody{Plan: p, Script: script >= 0}
 	if !c.settings.Ordered {
 		of := submission.Of
 		if o.Interactive != nil {
@@ -247,13 +243,7 @@ func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.J
 
 // PrepareTask orders the launcher to prepare a task of a parallel job.
 func (c *Client) PrepareTask(id job.ID, command []string, dir string, env []string, record []byte) (*launch.Job, error) {
-	body := &taskBody{ID: id, Dir: submission.Text(dir), Record: record}
-	for _, w := range command {
-		body.Command = append(body.Command, submission.Text(w))
-	}
-	for _, v := range env {
-		body.Env = append(body.Env, submission.Text(v))
-	}
+	body := &taskBody{ID: id, Command: command, Dir: dir, Env: env, Record: record}
 	j, err := c.job(kindPrepareTask, body, id, -1)
 	if e, ok := errors.AsType[*Error](err); ok && (e.Code == codeTask || e.Code == codeRefused) {
 		id.PETask = ""
@@ -270,14 +260,11 @@ func (c *Client) job(k kind, body any, id job.ID, script int) (*launch.Job, erro
 		return nil, err
 	}
 	if p, ok := body.(*prepareBody); ok && a.Description == nil {
-		a.Description = p.Plan.Description
+		a.Description, a.State.Record = p.Plan.Description, p.Plan.Record
 		err = change(a.Description, a.Changes)
 	}
 	if err == nil && (fd < 0 || a.Description == nil) {
 		err = fmt.Errorf("the launcher has not answered the order %s with a job", k)
-	}
-	if err == nil {
-		err = a.Texts.restore(a.Description)
 	}
 	if err != nil {
 		if fd >= 0 {

@@ -94,6 +94,9 @@ func (l *line) forget(number uint64) {
 
 // decodeAnswer reads a message of the launcher.
 func decodeAnswer(text []byte, a *answer) error {
+	if isCompact(text) {
+		return readCompactAnswer(text, a)
+	}
 	body, err := decodeMessage(text, a)
 	if body != nil {
 		a.Body = body

@@ -15,7 +15,7 @@ import (
 )
 
 // Version is the version of the protocol. Front and launcher are of one package and have the same version.
-const Version = 1
+const Version = 2
 
 // Limits of a message. A content that does not fit into a message is sent as a file in memory.
 const (
@@ -28,6 +28,21 @@ const (
 
 // kind is the kind of an order.
 type kind string
+
+// compactKinds are the kinds of orders whose messages and answers have the compact form, with their codes there. Messages
+// of all other kinds are JSON.
+var compactKinds = map[kind]byte{
+	kindPrepare: 1, kindPrepareTask: 2, kindOpen: 3, kindLaunch: 4, kindWait: 5, kindSignal: 6, kindNote: 7, kindCollect: 8,
+	kindRemove: 9, kindDiscard: 10, kindRemoveScript: 11, kindTerminal: 12,
+}
+
+// kindOfCode is the reverse of compactKinds.
+var kindOfCode = func() (kinds [256]kind) {
+	for k, code := range compactKinds {
+		kinds[code] = k
+	}
+	return kinds
+}()
 
 const (
 	kindHello        kind = "hello"
@@ -60,6 +75,8 @@ type envelope struct {
 	Body    json.RawMessage `json:"body,omitempty"`
 	// Memory says that the body is in the first descriptor.
 	Memory bool `json:"memory,omitempty"`
+
+	compact bool // the message and its body have the compact form
 }
 
 // answer is a message of the launcher.
@@ -69,46 +86,41 @@ type answer struct {
 	Error   *Error          `json:"error,omitempty"`
 	Body    json.RawMessage `json:"body,omitempty"`
 	Memory  bool            `json:"memory,omitempty"`
+
+	compact bool // as in envelope
 }
 
 // The bodies of orders. Orders about a job contain its ID.
 type (
-	empty struct{}
-	ofJob struct {
-		ID job.ID `json:"id"`
-	}
+	empty       struct{}
+	ofJob       struct{ ID job.ID }
 	prepareBody struct {
-		Plan *launch.Plan `json:"plan"`
-		// Changes describe the job if the plan has no description: see asSentOrder.
-		Changes map[string]json.RawMessage `json:"changes,omitempty"`
-		Texts   texts                      `json:"texts,omitempty"` // of the description
-		Script  bool                       `json:"script"`          // it is the last descriptor
+		Plan   *launch.Plan
+		Script bool // it is the last descriptor
 		// Submitted is the submission of the owner; nil if a master orders the job.
-		Submitted *submitted `json:"submitted,omitempty"`
+		Submitted *submitted
 	}
 	// taskBody describes a task of a parallel job: see launch.PrepareTask.
 	taskBody struct {
-		ID      job.ID            `json:"id"` // with the name of the task
-		Command []submission.Text `json:"command"`
-		Dir     submission.Text   `json:"dir"`
-		Env     []submission.Text `json:"env,omitempty"`
-		Record  []byte            `json:"record,omitempty"`
+		ID      job.ID // with the name of the task
+		Command []string
+		Dir     string
+		Env     []string
+		Record  []byte
 	}
 	signalBody struct {
-		ID     job.ID        `json:"id"`
-		Signal launch.Signal `json:"signal"`
+		ID     job.ID
+		Signal launch.Signal
 	}
 	noteBody struct {
-		ID   job.ID       `json:"id"`
-		Note *launch.Note `json:"note"`
+		ID   job.ID
+		Note *launch.Note
 	}
 	removeBody struct {
-		ID   job.ID `json:"id"`
-		Keep bool   `json:"keep"`
+		ID   job.ID
+		Keep bool
 	}
-	scriptBody struct {
-		Job int `json:"job"`
-	}
+	scriptBody struct{ Job int }
 	// verifyBody asks for the verification of a submission by the verifier of the site.
 	verifyBody struct {
 		UID          uint32                   `json:"uid"` // of the submitting user
@@ -179,24 +191,19 @@ type (
 		Scripts []int    `json:"scripts"`
 	}
 	// jobAnswer comes with the descriptor of the directory. It has the description, or what the launcher has changed in that
-	// of the order.
+	// of the order. An answer to prepare has no record in its state: the front has sent it.
 	jobAnswer struct {
-		Description *job.Description           `json:"description,omitempty"`
-		Changes     map[string]json.RawMessage `json:"changes,omitempty"` // see changesOf
-		Texts       texts                      `json:"texts,omitempty"`
-		State       launch.State               `json:"state"`
+		Description *job.Description
+		Changes     []byte // see changesOf
+		State       launch.State
 	}
-	launchAnswer struct {
-		PID int `json:"pid"`
-	}
+	launchAnswer struct{ PID int }
 	// waitAnswer has the outcome, too, if the job has nothing that may go on without its supervisor.
 	waitAnswer struct {
-		Status  uint32       `json:"status"`
-		Outcome *job.Outcome `json:"outcome,omitempty"`
+		Status  uint32
+		Outcome *job.Outcome
 	}
-	collectAnswer struct {
-		Outcome *job.Outcome `json:"outcome"`
-	}
+	collectAnswer struct{ Outcome *job.Outcome }
 )
 
 // decode reads one JSON value. Unknown fields and data after the value are errors.
@@ -250,6 +257,15 @@ func decodeMessage(text []byte, v any) (body []byte, err error) {
 // as it could be read.
 func decodeEnvelope(text []byte) (*envelope, error) {
 	e := &envelope{}
+	if isCompact(text) {
+		if err := readCompactOrder(text, e); err != nil {
+			return e, fmt.Errorf("it is not an order: %w", err)
+		}
+		if e.Version != Version {
+			return e, fmt.Errorf("version %d, expected %d", e.Version, Version)
+		}
+		return e, nil
+	}
 	body, err := decodeMessage(text, e)
 	if err != nil {
 		return e, fmt.Errorf("it is not an order: %w", err)
@@ -266,7 +282,7 @@ func decodeEnvelope(text []byte) (*envelope, error) {
 	return e, nil
 }
 
-// decodeBody reads the body of an order. A kind of order that does not exist is an error.
+// decodeBody reads the body of an order, in the form of its kind. A kind of order that does not exist is an error.
 func decodeBody(k kind, text []byte) (any, error) {
 	var body any
 	switch k {
@@ -297,7 +313,11 @@ func decodeBody(k kind, text []byte) (any, error) {
 	default:
 		return nil, fmt.Errorf("unknown order %q", string(k))
 	}
-	if err := decode(text, body); err != nil {
+	read := decode
+	if compactKinds[k] != 0 {
+		read = fromCompact
+	}
+	if err := read(text, body); err != nil {
 		return nil, fmt.Errorf("the body of %s: %w", k, err)
 	}
 	return body, nil

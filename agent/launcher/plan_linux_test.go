@@ -204,6 +204,8 @@ func forge(t *testing.T, v reflect.Value, path []string, value string) {
 		}
 	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(v.Uint() + 1)
+	case reflect.Float64:
+		v.SetFloat(v.Float() + 1)
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			v.SetBytes([]byte(value + "\n"))

@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"encoding/json"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -16,18 +15,10 @@ func TestForgedScripts(t *testing.T) {
 	w := newWorld(t)
 	for number := 1; number <= 10; number++ {
 		for task, text := range []string{"true\n", "rm -rf ~\n"} {
-			w.number++
-			body, err := json.Marshal(&prepareBody{Plan: w.plan(job.ID{Job: number, Task: task + 1}), Script: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			message, err := json.Marshal(&envelope{Version: Version, Number: w.number, Order: kindPrepare, Body: body})
-			if err != nil {
-				t.Fatal(err)
-			}
+			message := w.text(kindPrepare, &prepareBody{Plan: w.plan(job.ID{Job: number, Task: task + 1}), Script: true})
 			fd, err := memory("script", []byte(text))
 			if err == nil {
-				err = w.conn.write(message, fd)
+				err = w.conn.write([]byte(message), fd)
 				unix.Close(fd)
 			}
 			if err != nil {
@@ -40,7 +31,7 @@ func TestForgedScripts(t *testing.T) {
 			closeAll(fds)
 			a := &answer{}
 			if err == nil {
-				err = decode(b, a)
+				err = decodeAnswer(b, a)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -3,7 +3,6 @@ package launcher
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -193,11 +192,16 @@ func (o *received) read() (err error) {
 		}
 		rest = rest[1:]
 	}
-	if len(body) == 0 {
+	switch {
+	case o.envelope.compact:
+	case compactKinds[order] != 0:
+		return fmt.Errorf("%s is JSON, expected the compact form", order)
+	case len(body) == 0:
 		body = []byte("{}")
-	}
-	if err := checkSize(body); err != nil {
-		return err
+	default:
+		if err := checkSize(body); err != nil {
+			return err
+		}
 	}
 	if o.body, err = decodeBody(order, body); err != nil {
 		return err
@@ -223,12 +227,12 @@ func (s *Server) refused(order string, err error) {
 func (s *Server) refuse(c *conn, o *received, err error) {
 	err = &refusal{err}
 	s.refused(string(o.envelope.Order), err)
-	_ = s.reply(c, &answer{Number: o.envelope.Number, Error: errorOf(err)}, nil, -1)
+	_ = s.reply(c, &answer{Number: o.envelope.Number, Error: errorOf(err), compact: o.envelope.compact}, nil, -1)
 }
 
 // answer carries an order out and answers it.
 func (s *Server) answer(ctx context.Context, c *conn, o *received) {
-	a := &answer{Number: o.envelope.Number}
+	a := &answer{Number: o.envelope.Number, compact: o.envelope.compact}
 	body, with, err := s.carryOut(ctx, o)
 	if err != nil {
 		if _, ok := errors.AsType[*refusal](err); ok {
@@ -266,15 +270,11 @@ func (c connection) Use(f func(fd int) error) error {
 // reply sends an answer, with a descriptor; -1 for none. An error is one of the connection, which ends with the
 // front.
 func (s *Server) reply(c *conn, a *answer, body any, fd int) error {
-	a.Version = Version
-	text, fds, err := pack(body, func(memory bool) any {
-		a.Memory = memory
-		return a
-	})
+	text, fds, err := packAnswer(a, body)
 	defer closeAll(fds)
 	if err != nil {
 		a.Body, a.Memory, a.Error = nil, false, errorOf(err)
-		if text, err = json.Marshal(a); err != nil {
+		if text, _, err = packAnswer(a, nil); err != nil {
 			return err
 		}
 		fd = -1
@@ -284,32 +284,6 @@ func (s *Server) reply(c *conn, a *answer, body any, fd int) error {
 		all = append(all, fd)
 	}
 	return c.write(text, all...)
-}
-
-// pack makes a message of a body. A long body is sent as a file in memory. head returns the other fields.
-func pack(body any, head func(memory bool) any) (text []byte, fds []int, err error) {
-	var b []byte
-	if body != nil {
-		if b, err = json.Marshal(body); err != nil {
-			return nil, nil, err
-		}
-	}
-	const short = 32 << 10
-	if len(b) <= short {
-		if text, err = json.Marshal(head(false)); err != nil {
-			return nil, nil, err
-		}
-		return withBody(text, b), nil, nil
-	}
-	if len(b) > mostContent {
-		return nil, nil, fmt.Errorf("a content has %d bytes, at most %d are possible", len(b), mostContent)
-	}
-	fd, err := memory("execd", b)
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err = json.Marshal(head(true))
-	return text, []int{fd}, err
 }
 
 // carryOut does what an order asks for. with has the descriptor that goes with the answer; nil for none.
@@ -488,9 +462,6 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 	}
 	p := b.Plan
 	var sent *job.Description
-	if err := b.restore(); err != nil {
-		return nil, nil, &refusal{err}
-	}
 	if p != nil && p.Description != nil {
 		sent = copyOf(p.Description)
 	}
@@ -539,19 +510,15 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		s.drop(id)
 		return nil, nil, err
 	}
-	a, err := describe(h.job, launch.Prepared)
-	if err == nil {
-		if a.Changes, err = rawChanges(sent, h.job.Description); err == nil {
-			a.Description = nil
-		}
-	}
+	a := &jobAnswer{State: h.job.StateWithout(launch.Prepared)}
+	a.Changes, err = changesOf(sent, h.job.Description)
 	return a, h.job.Dir, err
 }
 
 // describe returns the description of a job for the front.
 func describe(j *launch.Job, stage launch.Stage) (*jobAnswer, error) {
 	state, err := j.State(stage)
-	return &jobAnswer{Description: j.Description, Texts: textsOf(j.Description), State: state}, err
+	return &jobAnswer{Description: j.Description, State: state}, err
 }
 
 func (s *Server) open(id job.ID) (any, descriptorUser, error) {

@@ -1,9 +1,7 @@
 package launcher
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,14 +129,10 @@ func (w *world) plan(id job.ID) *launch.Plan {
 // text returns the message of the next order.
 func (w *world) text(order kind, body any) string {
 	w.Helper()
-	b, err := json.Marshal(body)
-	if err != nil {
-		w.Fatal(err)
-	}
 	w.number++
-	text, err := json.Marshal(&envelope{Version: Version, Number: w.number, Order: order, Body: b})
-	if err != nil {
-		w.Fatal(err)
+	text, fds, err := packOrder(order, w.number, body)
+	if err != nil || len(fds) > 0 {
+		w.Fatalf("an order with %d descriptors: %v", len(fds), err)
 	}
 	return string(text)
 }
@@ -156,7 +150,7 @@ func (w *world) must(order kind, body, result any, fds ...int) {
 	if a.Error != nil {
 		w.Fatal(a.Error)
 	}
-	if err := decode(a.Body, result); err != nil {
+	if _, err := open(reply{answer: a}, result); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -167,7 +161,7 @@ func (w *world) prepared(p *launch.Plan) *jobAnswer {
 	var a jobAnswer
 	w.must(kindPrepare, &prepareBody{Plan: p, Script: true}, &a, w.script())
 	a.Description = p.Description
-	if err := errors.Join(change(a.Description, a.Changes), a.Texts.restore(a.Description)); err != nil {
+	if err := change(a.Description, a.Changes); err != nil {
 		w.Fatal(err)
 	}
 	return &a
@@ -191,7 +185,7 @@ func (w *world) exchange(text string, fds ...int) *answer {
 	}
 	closeAll(got)
 	a := &answer{}
-	if err := decode(b, a); err != nil {
+	if err := decodeAnswer(b, a); err != nil {
 		w.Fatal(err)
 	}
 	return a
@@ -297,16 +291,12 @@ func (w *world) forgedOrders(ordered bool) {
 		body, fds := any(&prepareBody{Plan: p, Script: true}), []int{w.script()}
 		var got *Error
 		if name == "a record that fills the disk" {
-			b, err := json.Marshal(body)
-			if err != nil {
-				t.Fatal(err)
+			text, memory, err := packOrder(kindPrepare, 1, body)
+			if err != nil || len(memory) != 1 {
+				t.Fatalf("an order with %d descriptors: %v", len(memory), err)
 			}
-			fd, err := memory("body", b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = w.send(`{"version":1,"number":1,"order":"prepare","memory":true}`, append([]int{fd}, fds...)...)
-			unix.Close(fd)
+			got = w.send(string(text), append(memory, fds...)...)
+			closeAll(memory)
 		} else {
 			got = w.ask(kindPrepare, body, fds...)
 		}
@@ -342,40 +332,54 @@ func (w *world) nothingIsHere() {
 // TestForgedMessages checks that the launcher refuses messages that are not orders.
 func TestForgedMessages(t *testing.T) {
 	w := newWorld(t)
-	note := func(n launch.Note) string {
-		b, _ := json.Marshal(&noteBody{job.ID{Job: 7}, &n})
-		return fmt.Sprintf(`{"version":1,"number":1,"order":"note","body":%s}`, b)
-	}
-	plan, err := json.Marshal(w.plan(job.ID{Job: 7}))
-	if err != nil {
-		t.Fatal(err)
+	note := func(n launch.Note) string { return w.text(kindNote, &noteBody{job.ID{Job: 7}, &n}) }
+	of := func(k kind, id job.ID) string { return w.text(k, &ofJob{id}) }
+	seven := job.ID{Job: 7}
+	// The message of an order and its number, and what follows it.
+	launchOf := func(rest ...byte) string {
+		return string(append([]byte{firstCompact, Version, compactKinds[kindLaunch], 0, 1}, rest...))
 	}
 	for name, c := range map[string]struct{ message, want string }{
 		"no JSON":                                  {"start root", "it is not an order"},
 		"a list":                                   {"[]", "it is not an order"},
-		"another version":                          {`{"version":2,"number":1,"order":"jobs"}`, "version 2, expected 1"},
+		"another version":                          {`{"version":1,"number":1,"order":"jobs"}`, "version 1, expected 2"},
 		"no version":                               {`{"number":1,"order":"jobs"}`, "version 0"},
-		"an unknown field":                         {`{"version":1,"number":1,"order":"jobs","as":"root"}`, "as"},
-		"two orders":                               {`{"version":1,"number":1,"order":"jobs"}{}`, "other data after the value"},
-		"an unknown order":                         {`{"version":1,"number":1,"order":"exec"}`, `unknown order "exec"`},
-		"an unknown field of the body":             {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":7},"as":"root"}}`, "as"},
-		"an unknown field of the plan":             {`{"version":1,"number":1,"order":"prepare","body":{"plan":{"Root":true,` + string(plan[1:]) + `}}`, "Root"},
-		"a number out of range":                    {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":99999999999999999999}}}`, "launch"},
-		"a job number that there is not":           {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":-7}}}`, "invalid job ID"},
-		"a job that nobody has opened":             {`{"version":1,"number":1,"order":"launch","body":{"id":{"Job":7}}}`, "neither prepared nor opened"},
-		"the wait for a job that is not here":      {`{"version":1,"number":1,"order":"wait","body":{"id":{"Job":7}}}`, "neither prepared nor opened"},
-		"the removal of such a job":                {`{"version":1,"number":1,"order":"remove","body":{"id":{"Job":7}}}`, "neither prepared nor opened"},
-		"a task whose name leads up":               {`{"version":1,"number":1,"order":"open","body":{"id":{"Job":7,"PETask":"../../x"}}}`, "expected a name of the form"},
-		"an unknown signal":                        {`{"version":1,"number":1,"order":"signal","body":{"id":{"Job":7},"signal":"9"}}`, `"9" is not an order`},
-		"a script that leads up":                   {`{"version":1,"number":1,"order":"remove-script","body":{"job":"../x"}}`, "remove-script"},
+		"an unknown field":                         {`{"version":2,"number":1,"order":"jobs","as":"root"}`, "as"},
+		"two orders":                               {`{"version":2,"number":1,"order":"jobs"}{}`, "other data after the value"},
+		"an unknown order":                         {`{"version":2,"number":1,"order":"exec"}`, `unknown order "exec"`},
+		"an unknown field of the body":             {`{"version":2,"number":1,"order":"jobs","body":{"as":"root"}}`, "as"},
+		"an order about a job in JSON":             {`{"version":2,"number":1,"order":"launch","body":{"ID":{"Job":7}}}`, "expected the compact form"},
+		"nothing but the first byte":               {"\x01", "it ends too early"},
+		"no number":                                {"\x01\x02\x04\x00", "it ends too early"},
+		"another compact version":                  {"\x01\x03\x04\x00\x01", "version 3, expected 2"},
+		"an unknown compact order":                 {"\x01\x02\x63\x00\x01", "unknown order 99"},
+		"the order without a code":                 {"\x01\x02\x00\x00\x01", "unknown order 0"},
+		"an answer as an order":                    {"\x01\x02\x04\x02\x01", "unknown flags"},
+		"no body":                                  {launchOf(), "it ends too early"},
+		"an unknown field of an order":             {launchOf(2), "unknown field 1"},
+		"an unknown field of an ID":                {launchOf(1, 8), "unknown field 3"},
+		"a number out of range":                    {launchOf(1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), "out of range"},
+		"a number in a longer form":                {launchOf(1, 1, 0x8e, 0), "longer than necessary"},
+		"a number that is zero":                    {launchOf(1, 1, 0), "although it is zero"},
+		"an order after the order":                 {of(kindLaunch, seven) + of(kindLaunch, seven), "bytes after the value"},
+		"a text that is too short":                 {launchOf(1, 4, 9, 'x'), "it ends too early"},
+		"a job number that there is not":           {of(kindLaunch, job.ID{Job: -7}), "invalid job ID"},
+		"a job that nobody has opened":             {of(kindLaunch, seven), "neither prepared nor opened"},
+		"the wait for a job that is not here":      {of(kindWait, seven), "neither prepared nor opened"},
+		"the removal of such a job":                {w.text(kindRemove, &removeBody{ID: seven}), "neither prepared nor opened"},
+		"a task whose name leads up":               {of(kindOpen, job.ID{Job: 7, PETask: "../../x"}), "expected a name of the form"},
+		"an unknown signal":                        {w.text(kindSignal, &signalBody{seven, "9"}), `"9" is not an order`},
+		"a script of no job":                       {w.text(kindRemoveScript, &scriptBody{-1}), "invalid job ID"},
 		"the config as a note":                     {note(launch.Note{File: "config", How: launch.NoteWrite}), `the file "config" is unknown`},
 		"the supervisor's pid as a note":           {note(launch.Note{File: "pid", How: launch.NoteRemove}), `the file "pid" is unknown`},
 		"a note that leads up":                     {note(launch.Note{File: "../../x", How: launch.NoteWrite}), `the file "../../x" is unknown`},
 		"a mark over the config":                   {note(launch.Note{File: "ended", How: launch.NoteMark, Mark: "config"}), `the mark "config" is unknown`},
 		"another way to write":                     {note(launch.Note{File: "ended", How: "link"}), `"link" is not an operation`},
-		"no note":                                  {`{"version":1,"number":1,"order":"note","body":{"id":{"Job":7}}}`, "no note"},
-		"two bodies":                               {`{"version":1,"number":1,"order":"jobs","body":{},"memory":true}`, "two bodies"},
-		"a body in a descriptor that is not there": {`{"version":1,"number":1,"order":"jobs","memory":true}`, "missing"},
+		"no note":                                  {w.text(kindNote, &noteBody{ID: seven}), "no note"},
+		"two bodies":                               {`{"version":2,"number":1,"order":"jobs","body":{},"memory":true}`, "two bodies"},
+		"two compact bodies":                       {"\x01\x02\x04\x01\x01\x00", "two bodies"},
+		"a body in a descriptor that is not there": {`{"version":2,"number":1,"order":"jobs","memory":true}`, "missing"},
+		"a compact body that is not there":         {"\x01\x02\x04\x01\x01", "missing"},
 	} {
 		w.refusedWith(name, w.send(c.message), c.want)
 	}
@@ -511,13 +515,17 @@ func TestManyWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	const name = "a wait"
-	body, err := memory(name, []byte(`{"id":{"Job":7}}`))
+	text, err := toCompact(nil, &ofJob{job.ID{Job: 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := memory(name, text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.mu.Lock() // as jobs that do not end
 	for range most {
-		if err := w.conn.write([]byte(`{"version":1,"number":1,"order":"wait","memory":true}`), body); err != nil {
+		if err := w.conn.write(compactHead(compactKinds[kindWait], flagMemory, 1), body); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -600,7 +608,7 @@ func TestForgedCollect(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 9 is the status of a process that was killed.
-	if err := w.send(`{"version":1,"number":99,"order":"collect","body":{"id":{"Job":7},"status":9}}`); err == nil {
+	if err := w.send(`{"version":2,"number":99,"order":"collect","body":{"id":{"Job":7},"status":9}}`); err == nil {
 		t.Error("the front chooses how the supervisor has ended")
 	}
 	if err := w.ask(kindCollect, &ofJob{first}); err != nil {

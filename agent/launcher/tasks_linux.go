@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/execd-project/execd/agent/launch"
-	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -45,7 +44,7 @@ func (s *Server) prepareTask(b *taskBody) (a any, dir descriptorUser, err error)
 		id := of.Description.ID // of a job that is not an array job, the front may call the task 1
 		id.PETask = b.ID.PETask
 		s.sweeping.RLock()
-		h.job, err = launch.PrepareTask(of, id, stringsOf(b.Command), string(b.Dir), stringsOf(b.Env), b.Record)
+		h.job, err = launch.PrepareTask(of, id, b.Command, b.Dir, b.Env, b.Record)
 		s.sweeping.RUnlock()
 		if err == nil {
 			if err = h.job.Dir.Share(s.FrontGID); err != nil {
@@ -61,15 +60,6 @@ func (s *Server) prepareTask(b *taskBody) (a any, dir descriptorUser, err error)
 		return err
 	})
 	return a, dir, err
-}
-
-// stringsOf returns texts as strings.
-func stringsOf(list []submission.Text) []string {
-	s := make([]string, len(list))
-	for i, t := range list {
-		s[i] = string(t)
-	}
-	return s
 }
 
 // dropTasks forgets the tasks of a removed job: they were removed with it.

@@ -1,16 +1,11 @@
 package launcher
 
 import (
-	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -30,7 +25,7 @@ func (w *world) parallelJob(number int) job.ID {
 // task returns the order for a task of a job.
 func task(of job.ID, name string) *taskBody {
 	of.PETask = name
-	return &taskBody{ID: of, Command: []submission.Text{"/bin/echo", "\xff"}, Env: []submission.Text{"A=b"}, Record: []byte("{}\n")}
+	return &taskBody{ID: of, Command: []string{"/bin/echo", "\xff"}, Env: []string{"A=b"}, Record: []byte("{}\n")}
 }
 
 // TestTasksOfMasters checks that the launcher prepares tasks of the parallel jobs of a master. Orders about a task do not affect the
@@ -68,29 +63,6 @@ func TestTasksOfMasters(t *testing.T) {
 	w.nothingIsHere()
 }
 
-// TestTexts checks that a description arrives with all bytes. JSON would replace some of them.
-func TestTexts(t *testing.T) {
-	d := &job.Description{
-		Name: "\xfe", Command: job.Command{File: "a", Args: []string{"\xff", "b"}}, Environment: []string{"A=b", "C=\xffd"},
-		PE: &job.ParallelEnvironment{Name: "p", StdoutPath: "/\xfc"}, SubmissionTime: time.Unix(7, 0).UTC(),
-	}
-	d.Streams[2].Path = "/\xfd"
-	text, err := json.Marshal(&jobAnswer{Description: d, Texts: textsOf(d)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var a jobAnswer
-	if err := errors.Join(decode(text, &a), a.Texts.restore(a.Description)); err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(a.Description, d) {
-		t.Errorf("the description is\n%+v, expected\n%+v", a.Description, d)
-	}
-	if err := (texts{1000: nil}).restore(d); err == nil {
-		t.Error("a string that is not there was restored")
-	}
-}
-
 // TestForgedTasks checks that a captured front starts only tasks of jobs of a trusted master, and cannot choose where the
 // directory of a task is.
 func TestForgedTasks(t *testing.T) {
@@ -115,7 +87,7 @@ func TestForgedTasks(t *testing.T) {
 		"a task of a serial job":        {func(b *taskBody) { b.ID.Job = 8 }, "not a parallel job"},
 		"no command":                    {func(b *taskBody) { b.Command = nil }, "there is no command"},
 		"a relative directory":          {func(b *taskBody) { b.Dir = "x" }, "not an absolute path"},
-		"a variable that is none":       {func(b *taskBody) { b.Env = []submission.Text{"x"} }, "is not a variable"},
+		"a variable that is none":       {func(b *taskBody) { b.Env = []string{"x"} }, "is not a variable"},
 		"a command of two lines":        {func(b *taskBody) { b.Command[0] = "a\nqueue=x" }, ""},
 		"a directory with a line break": {func(b *taskBody) { b.Dir = "/a\nqueue=x" }, ""},
 	} {
