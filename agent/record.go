@@ -72,16 +72,6 @@ type ended struct {
 	Outcome *job.Outcome `json:"outcome"`
 }
 
-// mark records a fact about the end of a job as a second name (hard link) of the file "ended". If
-// the file system has no hard links, or if the file is missing for lack of space, mark creates a
-// separate file.
-func mark(d launch.Files, name string) error {
-	if d.Mark(fileEnded, name) == nil {
-		return nil
-	}
-	return d.WriteFile(name, nil)
-}
-
 // ending is the content of the file "ending".
 type ending struct {
 	By Order `json:"by"`

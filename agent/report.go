@@ -127,7 +127,7 @@ func (a *Agent) acknowledge(e *entry) {
 	// It is not synced: after a power loss, the end is reported again (see restate). On a full disk
 	// the removal of the job frees space.
 	end := a.disk.begin("writing the acknowledgement of job " + e.id.String())
-	err := mark(e.run.Files(), fileAcked)
+	err := e.run.Mark(fileEnded, fileAcked)
 	end()
 	if err != nil {
 		a.log.Warn("an acknowledgement was not noted", "job", e.id.String(), "error", err)

@@ -280,8 +280,9 @@ func (a *Agent) tell(e *entry, end *ended, again bool) error {
 	if err := a.tellNow(e, end, again); err != nil {
 		return err
 	}
-	// Not synced: after a power loss it is passed again, and gets no second accounting record.
-	return mark(e.run.Files(), fileTold)
+	// Not synced: after a power loss it is passed again, and gets no second accounting record. It is the same if both
+	// processes of a daemon are killed.
+	return e.run.MarkSoon(fileEnded, fileTold)
 }
 
 // tellNow passes on an end, but only once in this process: on a full disk tell is called repeatedly,

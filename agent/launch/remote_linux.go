@@ -67,6 +67,8 @@ type Note struct {
 	How  NoteKind
 	Data []byte // for NoteWrite and NoteDurably
 	Mark string // for NoteMark: the second name
+	// Soon says that the sender does not wait until the note is written.
+	Soon bool
 }
 
 // NoteKind is the operation on a file.
@@ -88,9 +90,33 @@ func (n *Note) Apply(d *jobdir.Dir) error {
 	case NoteDurably:
 		return d.WriteDurably(n.File, n.Data)
 	case NoteMark:
+		if n.Soon {
+			return markAnyway(d, n.File, n.Mark)
+		}
 		return d.Mark(n.File, n.Mark)
 	}
 	return d.Remove(n.File)
+}
+
+// markAnyway makes a mark, as a separate file if the file system has no hard links, or if the marked file is missing.
+func markAnyway(d Files, name, mark string) error {
+	if d.Mark(name, mark) == nil {
+		return nil
+	}
+	return d.WriteFile(mark, nil)
+}
+
+// Mark makes a mark for the agent in the job directory: see jobdir.Dir.Mark. If the file system has no hard links, or if the
+// marked file is missing for lack of space, it makes a separate file.
+func (j *Job) Mark(name, mark string) error { return markAnyway(j.Files(), name, mark) }
+
+// MarkSoon does what Mark does. If another process makes the mark, MarkSoon does not wait for that: the mark is made even if
+// this process is killed then, but it may be lost if both processes are.
+func (j *Job) MarkSoon(name, mark string) error {
+	if j.remote == nil {
+		return j.Mark(name, mark)
+	}
+	return j.remote.Note(j.Description.ID, &Note{File: name, How: NoteMark, Mark: mark, Soon: true})
 }
 
 // Files changes the agent's files in a job directory. A *jobdir.Dir is one.

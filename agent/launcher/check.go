@@ -67,6 +67,8 @@ func checkNote(n *launch.Note) error {
 		return fmt.Errorf("the file %q is unknown, expected one of %s", n.File, strings.Join(noteFiles, ", "))
 	case len(n.Data) > mostNote:
 		return fmt.Errorf("the file %s would have %d bytes, at most %d are possible", n.File, len(n.Data), mostNote)
+	case n.Soon && n.How != launch.NoteMark:
+		return fmt.Errorf("the file %s would be written without an answer", n.File)
 	}
 	switch n.How {
 	case launch.NoteWrite, launch.NoteDurably, launch.NoteRemove:

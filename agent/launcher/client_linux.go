@@ -38,9 +38,11 @@ type Client struct {
 	known  map[job.ID]*line
 	// outcomes are those that came with the end of a supervisor, until Collect.
 	outcomes map[job.ID]*job.Outcome
-	stop     context.CancelFunc // of the search for a launcher; nil before the first
-	ended    bool               // Close or Leave was called
-	closed   bool               // Close was called
+	waits    map[job.ID]*pendingWait // the second answers to orders to launch, until Wait
+	scripts  map[int]scriptState     // by the number of the job
+	stop     context.CancelFunc      // of the search for a launcher; nil before the first
+	ended    bool                    // Close or Leave was called
+	closed   bool                    // Close was called
 	losing   sync.Once
 }
 
@@ -82,7 +84,9 @@ func (c *Client) call(ctx context.Context, k kind, body any, script int, result 
 		}
 		dir, err := c.once(ctx, l, k, body, script, result)
 		if errors.Is(err, errGone) {
-			again = true
+			if again = true; soon(body) { // as if both processes were killed
+				return -1, nil
+			}
 			continue
 		}
 		if id, ok := jobOf(body); ok && err == nil {
@@ -95,15 +99,61 @@ func (c *Client) call(ctx context.Context, k kind, body any, script int, result 
 	}
 }
 
+// soon reports whether an order has no answer.
+func soon(body any) bool {
+	b, ok := body.(*noteBody)
+	return ok && b.Note.Soon
+}
+
+// pendingWait is an order that waits for the end of a supervisor.
+type pendingWait struct {
+	line   *line
+	number uint64
+	to     chan reply
+}
+
 // once sends an order over one connection. The error is errGone if the launcher has ended.
 func (c *Client) once(ctx context.Context, l *line, k kind, body any, script int, result any) (dir int, err error) {
-	to := make(chan reply, 1)
+	w, err := c.send(l, k, body, script)
+	if err != nil || soon(body) {
+		return -1, err
+	}
+	r, err := w.receive(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			l.forget(w.number)
+			select {
+			case r := <-w.to:
+				closeAll(r.fds)
+			default:
+			}
+		}
+		return -1, err
+	}
+	if r.answer.more {
+		id, _ := jobOf(body)
+		c.mu.Lock()
+		c.waits[key(id)] = w
+		c.mu.Unlock()
+	}
+	return open(r, result)
+}
+
+// send sends an order.
+func (c *Client) send(l *line, k kind, body any, script int) (*pendingWait, error) {
+	const most = 2 // answers
 	c.mu.Lock()
 	c.number++
-	number := c.number
+	w := &pendingWait{l, c.number, make(chan reply, most)}
 	c.mu.Unlock()
-	l.expect(number, to)
-	text, fds, err := packOrder(k, number, body)
+	if !soon(body) {
+		l.expect(w.number, w.to)
+	}
+	var flags byte
+	if k == kindLaunch {
+		flags = flagWait
+	}
+	text, fds, err := packOrder(k, w.number, body, flags)
 	if err == nil {
 		all := slices.Clone(fds)
 		if script >= 0 {
@@ -116,30 +166,29 @@ func (c *Client) once(ctx context.Context, l *line, k kind, body any, script int
 	}
 	closeAll(fds)
 	if err != nil {
-		l.forget(number)
-		if errors.Is(err, errGone) {
-			return -1, err
+		l.forget(w.number)
+		if !errors.Is(err, errGone) {
+			err = fmt.Errorf("cannot send the launcher the order %s: %w", k, err)
 		}
-		return -1, fmt.Errorf("cannot send the launcher the order %s: %w", k, err)
+		return nil, err
 	}
+	return w, nil
+}
+
+// receive waits for the next answer. The error is errGone if the launcher has ended, or the context's.
+func (w *pendingWait) receive(ctx context.Context) (reply, error) {
 	select {
-	case r := <-to:
-		return open(r, result)
-	case <-l.over:
+	case r := <-w.to:
+		return r, nil
+	case <-w.line.over:
 		select {
-		case r := <-to: // it came before the end
-			return open(r, result)
+		case r := <-w.to: // it came before the end
+			return r, nil
 		default:
-			return -1, errGone
+			return reply{}, errGone
 		}
 	case <-ctx.Done():
-		l.forget(number)
-		select {
-		case r := <-to:
-			closeAll(r.fds)
-		default:
-		}
-		return -1, ctx.Err()
+		return reply{}, ctx.Err()
 	}
 }
 
@@ -221,6 +270,7 @@ func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.J
 		return nil, err
 	}
 	script := -1
+	c.storing(id.Job)
 	if !o.Request.Binary && !slave {
 		if script, err = memory("script", o.Request.Script); err != nil {
 			return nil, err
@@ -295,6 +345,13 @@ func (c *Client) Discard(_ *launch.Groups, id job.ID) error {
 
 // RemoveScript removes the script of a job, unless a task of it is left.
 func (c *Client) RemoveScript(number int) error {
+	c.mu.Lock()
+	gone := c.scripts[number].gone
+	delete(c.scripts, number)
+	c.mu.Unlock()
+	if gone { // with the last task
+		return nil
+	}
 	return c.ask(kindRemoveScript, &scriptBody{number}, nil)
 }
 
@@ -352,13 +409,37 @@ func (c *Client) Launch(id job.ID) (pid int, err error) {
 // Wait waits for the end of a job's supervisor.
 func (c *Client) Wait(ctx context.Context, id job.ID) (syscall.WaitStatus, error) {
 	var a waitAnswer
-	_, err := c.call(ctx, kindWait, &ofJob{id}, -1, &a)
+	err := c.wait(ctx, id, &a)
 	if err == nil && a.Outcome != nil {
 		c.mu.Lock()
 		c.outcomes[key(id)] = a.Outcome
 		c.mu.Unlock()
 	}
 	return syscall.WaitStatus(a.Status), err
+}
+
+// wait takes the second answer to the order that has launched the job. Without one, because another launcher or front has
+// launched it, it sends an order to wait.
+func (c *Client) wait(ctx context.Context, id job.ID, a *waitAnswer) error {
+	c.mu.Lock()
+	w := c.waits[key(id)]
+	delete(c.waits, key(id))
+	c.mu.Unlock()
+	if w != nil {
+		r, err := w.receive(ctx)
+		if err == nil {
+			_, err = open(r, a)
+			return err
+		}
+		if ctx.Err() != nil {
+			c.mu.Lock()
+			c.waits[key(id)] = w
+			c.mu.Unlock()
+			return err
+		}
+	}
+	_, err := c.call(ctx, kindWait, &ofJob{id}, -1, a)
+	return err
 }
 
 // Signal passes an order to a supervisor.
@@ -385,7 +466,32 @@ func (c *Client) Collect(id job.ID) (*job.Outcome, error) {
 
 // Remove removes the remains of a job.
 func (c *Client) Remove(id job.ID, keep bool) error {
-	return c.ask(kindRemove, &removeBody{id, keep}, nil)
+	c.mu.Lock()
+	before := c.scripts[id.Job].stored
+	c.mu.Unlock()
+	var a removeAnswer
+	err := c.ask(kindRemove, &removeBody{id, keep}, &a)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.scripts[id.Job]; err == nil && a.Script && s.stored == before {
+		s.gone = true
+		c.scripts[id.Job] = s
+	}
+	return err
+}
+
+// scriptState is what is known of the script of a job.
+type scriptState struct {
+	stored uint64 // a number that no other order to store it has
+	gone   bool   // the launcher has removed it since
+}
+
+// storing notes that the launcher is about to store a script.
+func (c *Client) storing(number int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.number++
+	c.scripts[number] = scriptState{stored: c.number}
 }
 
 // Terminal gets a connection with the supervisor of an interactive job.

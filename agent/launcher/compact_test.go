@@ -145,7 +145,7 @@ func TestCompactAnswers(t *testing.T) {
 			t.Errorf("the answer is %+v (%v)", l, err)
 		}
 	}
-	for _, text := range []string{"\x01", "\x01\x02\x00\x04\x01", "\x01\x02\x04\x00\x01", "\x01\x03\x00\x00\x01"} {
+	for _, text := range []string{"\x01", "\x01\x02\x00\x08\x01", "\x01\x02\x04\x00\x01", "\x01\x03\x00\x00\x01"} {
 		if err := decodeAnswer([]byte(text), &answer{}); err == nil {
 			t.Errorf("%q is accepted", text)
 		}

@@ -37,7 +37,7 @@ func FuzzOrder(f *testing.F) {
 		kindRemove:     &removeBody{id, true}, kindRemoveScript: &scriptBody{7},
 		kindPrepareTask: &taskBody{ID: job.ID{Job: 7, PETask: "1.h"}, Command: []string{"true", "\xff"}, Dir: "/", Env: []string{"A=b"}, Record: []byte("r\n")},
 	} {
-		text, _, err := packOrder(k, 1, body)
+		text, _, err := packOrder(k, 1, body, 0)
 		if err != nil {
 			f.Fatal(err)
 		}

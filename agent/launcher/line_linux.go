@@ -122,7 +122,9 @@ func (l *line) receive() error {
 		}
 		l.mu.Lock()
 		to := l.waiting[a.Number]
-		delete(l.waiting, a.Number)
+		if !a.more {
+			delete(l.waiting, a.Number)
+		}
 		l.mu.Unlock()
 		if to == nil { // the caller has given up
 			closeAll(fds)
@@ -135,7 +137,7 @@ func (l *line) receive() error {
 // Connect connects this process to its launcher. Without a descriptor it waits until there is one, or the context has
 // ended.
 func Connect(ctx context.Context, o ClientOptions) (*Client, error) {
-	c := &Client{options: o, over: make(chan struct{}), verifies: make(chan struct{}, mostVerifies), known: map[job.ID]*line{}, outcomes: map[job.ID]*job.Outcome{}, joined: make(chan struct{})}
+	c := &Client{options: o, over: make(chan struct{}), verifies: make(chan struct{}, mostVerifies), known: map[job.ID]*line{}, outcomes: map[job.ID]*job.Outcome{}, waits: map[job.ID]*pendingWait{}, scripts: map[int]scriptState{}, joined: make(chan struct{})}
 	if o.Descriptor >= 0 {
 		conn, err := newConn(o.Descriptor)
 		if err != nil {
@@ -370,6 +372,7 @@ func (c *Client) note(l *line, k kind, id job.ID) {
 	case kindRemove:
 		delete(c.known, key(id))
 		delete(c.outcomes, key(id)) // of a job that was never collected
+		delete(c.waits, key(id))    // of a job that was never waited for
 	}
 }
 

@@ -15,8 +15,9 @@ const (
 	headCompact    = 4
 	flagMemory     = 1 // the body is in the first descriptor
 	flagError      = 2 // of an answer
-	flagsOfOrders  = flagMemory
-	flagsOfAnswers = flagMemory | flagError
+	flagWait       = 4 // of launch: a second answer, to wait, is wanted; of an answer: another one follows
+	flagsOfOrders  = flagMemory | flagWait
+	flagsOfAnswers = flagMemory | flagError | flagWait
 )
 
 func isCompact(text []byte) bool { return len(text) > 0 && text[0] == firstCompact }
@@ -42,7 +43,7 @@ func readCompactOrder(text []byte, e *envelope) (err error) {
 	var code, flags byte
 	e.compact = true
 	e.Version, code, flags, e.Number, e.Body, err = readCompactHead(text)
-	e.Memory = flags&flagMemory != 0
+	e.Memory, e.wait = flags&flagMemory != 0, flags&flagWait != 0
 	if e.Order = kindOfCode[code]; err == nil && e.Order == "" {
 		err = fmt.Errorf("unknown order %d", code)
 	}
@@ -51,6 +52,8 @@ func readCompactOrder(text []byte, e *envelope) (err error) {
 		return err
 	case flags&^flagsOfOrders != 0:
 		return errors.New("it has unknown flags")
+	case e.wait && e.Order != kindLaunch:
+		return fmt.Errorf("%s has one answer", e.Order)
 	case e.Memory && len(e.Body) > 0:
 		return errors.New("it has two bodies")
 	}
@@ -60,7 +63,7 @@ func readCompactOrder(text []byte, e *envelope) (err error) {
 // readCompactAnswer reads an answer. Its body is a copy.
 func readCompactAnswer(text []byte, a *answer) error {
 	version, code, flags, number, body, err := readCompactHead(text)
-	a.compact, a.Version, a.Number, a.Memory = true, version, number, flags&flagMemory != 0
+	a.compact, a.Version, a.Number, a.Memory, a.more = true, version, number, flags&flagMemory != 0, flags&flagWait != 0
 	switch {
 	case err != nil:
 		return err
@@ -74,10 +77,10 @@ func readCompactAnswer(text []byte, a *answer) error {
 	return fromCompact(body, a.Error)
 }
 
-// packOrder makes the message of an order.
-func packOrder(k kind, number uint64, body any) (text []byte, fds []int, err error) {
+// packOrder makes the message of an order. flags are those of compactHead, for an order about a job.
+func packOrder(k kind, number uint64, body any, flags byte) (text []byte, fds []int, err error) {
 	if code := compactKinds[k]; code != 0 {
-		return packCompact(code, number, body)
+		return packCompact(code, flags, number, body)
 	}
 	e := &envelope{Version: Version, Number: number, Order: k}
 	return pack(body, func(memory bool) any {
@@ -99,15 +102,19 @@ func packAnswer(a *answer, body any) (text []byte, fds []int, err error) {
 		text, err = toCompact(compactHead(0, flagError, a.Number), a.Error)
 		return text, nil, err
 	}
-	return packCompact(0, a.Number, body)
+	var flags byte
+	if a.more {
+		flags = flagWait
+	}
+	return packCompact(0, flags, a.Number, body)
 }
 
 // shortBody is the longest body, in bytes, that is sent in a message. Others are files in memory.
 const shortBody = 32 << 10
 
 // packCompact makes a message in the compact form. The body is a pointer, or nil for none.
-func packCompact(code byte, number uint64, body any) (text []byte, fds []int, err error) {
-	text = compactHead(code, 0, number)
+func packCompact(code, flags byte, number uint64, body any) (text []byte, fds []int, err error) {
+	text = compactHead(code, flags, number)
 	head := len(text)
 	if body != nil {
 		if text, err = toCompact(text, body); err != nil {
@@ -121,7 +128,7 @@ func packCompact(code byte, number uint64, body any) (text []byte, fds []int, er
 	if err != nil {
 		return nil, nil, err
 	}
-	return compactHead(code, flagMemory, number), []int{fd}, nil
+	return compactHead(code, flags|flagMemory, number), []int{fd}, nil
 }
 
 func bodyInMemory(body []byte) (int, error) {

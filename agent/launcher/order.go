@@ -77,6 +77,7 @@ type envelope struct {
 	Memory bool `json:"memory,omitempty"`
 
 	compact bool // the message and its body have the compact form
+	wait    bool // flagWait
 }
 
 // answer is a message of the launcher.
@@ -88,6 +89,7 @@ type answer struct {
 	Memory  bool            `json:"memory,omitempty"`
 
 	compact bool // as in envelope
+	more    bool // flagWait
 }
 
 // The bodies of orders. Orders about a job contain its ID.
@@ -121,6 +123,8 @@ type (
 		Keep bool
 	}
 	scriptBody struct{ Job int }
+	// removeAnswer says whether the script of the job was removed, too: it is, with the last task.
+	removeAnswer struct{ Script bool }
 	// verifyBody asks for the verification of a submission by the verifier of the site.
 	verifyBody struct {
 		UID          uint32                   `json:"uid"` // of the submitting user

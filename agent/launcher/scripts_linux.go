@@ -3,8 +3,10 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 )
 
@@ -67,15 +69,81 @@ func (s *Server) storeScript(number int, script []byte, p *launch.Plan) error {
 	return launch.ReplaceScript(s.Spool, number, script, p.UID, p.GID)
 }
 
-func (s *Server) removeScript(number int) error {
+// removeScript removes the script of a job. It is false if a task of the job shares it.
+func (s *Server) removeScript(number int) (bool, error) {
 	const none = ""
 	defer s.useScript(number, none)()
 	used, err := s.has(number)
-	if used {
-		return nil // its tasks share it
+	if used || err != nil {
+		return false, err
 	}
+	return true, s.Spool.RemoveScript(number)
+}
+
+// has reports whether a task of a job has a directory.
+func (s *Server) has(number int) (bool, error) {
+	return s.directories.has(number, s.Spool.Jobs)
+}
+
+// directories are the directories of jobs on the disk. Only the launcher makes and removes any, so it lists them once: with
+// thousands of jobs that takes longer than the removal of a job.
+type directories struct {
+	mu     sync.Mutex
+	listed bool
+	of     map[int]map[job.ID]bool // by the number of the job; some of them may be gone
+}
+
+// made notes that a directory may exist from now on. The caller uses the script of the job: see useScript.
+func (d *directories) made(id job.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.add(id)
+}
+
+func (d *directories) add(id job.ID) {
+	id.PETask = "" // it is in the directory of its job
+	if d.of == nil {
+		d.of = map[int]map[job.ID]bool{}
+	}
+	if d.of[id.Job] == nil {
+		d.of[id.Job] = map[job.ID]bool{}
+	}
+	d.of[id.Job][id] = true
+}
+
+// removed notes that a directory does not exist any more.
+func (d *directories) removed(id job.ID) {
+	if id.PETask != "" {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if delete(d.of[id.Job], id); len(d.of[id.Job]) == 0 {
+		delete(d.of, id.Job)
+	}
+}
+
+// has reports whether a job has a directory. Only if it may have one, list is called.
+func (d *directories) has(number int, list func() ([]job.ID, error)) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.listed && len(d.of[number]) == 0 {
+		return false, nil
+	}
+	ids, err := list()
 	if err != nil {
-		return err
+		return false, err
 	}
-	return s.Spool.RemoveScript(number)
+	has := false
+	for _, id := range ids {
+		has = has || id.Job == number
+		if !d.listed {
+			d.add(id)
+		}
+	}
+	d.listed = true
+	if !has {
+		delete(d.of, number)
+	}
+	return has, nil
 }

@@ -55,9 +55,10 @@ type Server struct {
 	opening sync.Mutex              // guards opened
 	opened  map[bool]*launch.Groups // by the argument of OpenGroups
 
-	mu      sync.Mutex
-	jobs    map[job.ID]*held
-	scripts map[int]*scriptUse // by the number of the job: see useScript
+	mu          sync.Mutex
+	jobs        map[job.ID]*held
+	scripts     map[int]*scriptUse // by the number of the job: see useScript
+	directories directories
 
 	collecting chan struct{} // has room for as many outcomes as are determined at the same time in orders that wait
 }
@@ -89,8 +90,12 @@ func (s *Server) Serve(c *conn) error {
 	s.mu.Lock()
 	s.jobs, s.collecting = map[job.ID]*held{}, make(chan struct{}, mostOrders)
 	s.mu.Unlock()
-	turn, waits, verifies := make(chan struct{}, mostOrders), make(chan struct{}, cmp.Or(s.mostWaits, mostWaits)), make(chan struct{}, mostVerifies)
-	bytes := newBudget(mostTogether)
+	turns := &turns{
+		orders: make(chan struct{}, mostOrders), waits: make(chan struct{}, cmp.Or(s.mostWaits, mostWaits)), verifies: make(chan struct{}, mostVerifies),
+		bytes: newBudget(mostTogether),
+	}
+	workers := newWorkers(&wait)
+	defer workers.end()
 	buffer := make([]byte, mostMessage+1)
 	for {
 		text, fds, err := c.read(buffer)
@@ -105,12 +110,12 @@ func (s *Server) Serve(c *conn) error {
 		}
 		o, size, err := unpack(text, fds)
 		if err == nil {
-			bytes.take(size) // until other orders have been carried out
+			turns.bytes.take(size) // until other orders have been carried out
 			err = o.read()
 		}
 		if err != nil {
 			closeAll(fds)
-			bytes.give(size)
+			turns.bytes.give(size)
 			s.refuse(c, o, err)
 			continue
 		}
@@ -118,29 +123,70 @@ func (s *Server) Serve(c *conn) error {
 			closeAll(o.fds) // the body has been read
 			o.fds = nil
 		}
-		room := turn
+		room := turns.orders
 		switch o.envelope.Order {
 		case kindWait:
-			room = waits
+			room = turns.waits
 		case kindVerify:
-			room = verifies
+			room = turns.verifies
 		}
-		if room != turn { // these may take long
-			bytes.give(size)
+		if room == turns.orders {
+			room <- struct{}{}
+		} else { // these may take long
+			turns.bytes.give(size)
 			size = 0
+			if !tryTurn(room) {
+				s.refuse(c, o, tooMany(room, o.envelope.Order))
+				continue
+			}
 		}
-		if room != turn && len(room) == cap(room) { // only this goroutine adds any
-			s.refuse(c, o, fmt.Errorf("the front is waiting for %d orders %s already", cap(room), o.envelope.Order))
-			continue
-		}
-		room <- struct{}{}
-		wait.Go(func() {
-			defer closeAll(o.fds)
+		workers.do(func() {
 			s.answer(ctx, c, o)
-			bytes.give(size)
+			closeAll(o.fds)
+			turns.bytes.give(size)
 			<-room
+			if o.launched {
+				s.waitToo(ctx, c, o, turns.waits)
+			}
 		})
 	}
+}
+
+// turns limit the orders that are carried out at the same time.
+type turns struct {
+	orders, waits, verifies chan struct{}
+	bytes                   *budget
+}
+
+func tryTurn(room chan struct{}) bool {
+	select {
+	case room <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func tooMany(room chan struct{}, k kind) error {
+	return fmt.Errorf("the front is waiting for %d orders %s already", cap(room), k)
+}
+
+// waitToo answers an order to launch a job a second time, when the supervisor has ended.
+func (s *Server) waitToo(ctx context.Context, c *conn, o *received, room chan struct{}) {
+	a := &answer{Number: o.envelope.Number, compact: true}
+	if !tryTurn(room) {
+		s.refuse(c, o, tooMany(room, kindWait))
+		return
+	}
+	defer func() { <-room }()
+	var body any
+	b, err := s.wait(ctx, o.launchedJob())
+	if err != nil {
+		a.Error = errorOf(err)
+	} else {
+		body = b
+	}
+	_ = s.reply(c, a, body, -1)
 }
 
 // forget closes the jobs of a front that has ended. The next front opens them again.
@@ -160,6 +206,13 @@ type received struct {
 	envelope *envelope
 	body     any
 	fds      []int // that are left: the script's
+	launched bool  // the job has a supervisor now, and the front waits for its end
+}
+
+// launchedJob returns the job of an order to launch.
+func (o *received) launchedJob() job.ID {
+	b, _ := o.body.(*ofJob)
+	return b.ID
 }
 
 // unpack reads a message, and returns the size of all its contents in bytes, which o.read takes up. Its descriptors
@@ -234,6 +287,10 @@ func (s *Server) refuse(c *conn, o *received, err error) {
 func (s *Server) answer(ctx context.Context, c *conn, o *received) {
 	a := &answer{Number: o.envelope.Number, compact: o.envelope.compact}
 	body, with, err := s.carryOut(ctx, o)
+	if n, ok := o.body.(*noteBody); ok && n.Note != nil && n.Note.Soon {
+		s.carriedOut(o, err)
+		return
+	}
 	if err != nil {
 		if _, ok := errors.AsType[*refusal](err); ok {
 			s.refused(string(o.envelope.Order), err)
@@ -243,6 +300,7 @@ func (s *Server) answer(ctx context.Context, c *conn, o *received) {
 		return
 	}
 	if with == nil {
+		a.more, o.launched = o.envelope.wait, o.envelope.wait
 		_ = s.reply(c, a, body, -1)
 		return
 	}
@@ -250,6 +308,14 @@ func (s *Server) answer(ctx context.Context, c *conn, o *received) {
 	if errors.Is(err, fs.ErrClosed) { // removed meanwhile
 		a.Error = errorOf(err)
 		_ = s.reply(c, a, nil, -1)
+	}
+}
+
+// carriedOut tells the audit log of a refused order that wants no answer. The job of such an order may be removed already,
+// because the front did not wait for the order.
+func (s *Server) carriedOut(o *received, err error) {
+	if _, ok := errors.AsType[*refusal](err); ok && !errors.Is(err, fs.ErrNotExist) {
+		s.refused(string(o.envelope.Order), err)
 	}
 }
 
@@ -312,7 +378,8 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 		if err := checkID(b.ID); err != nil {
 			return nil, nil, &refusal{err}
 		}
-		return nil, nil, s.remove(b)
+		a, err := s.remove(b)
+		return a, nil, err
 	case *gpusBody:
 		return s.lookForGPUs(ctx, b.Ask), nil, nil
 	case *verifyBody:
@@ -332,7 +399,8 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 		if err := checkID(job.ID{Job: b.Job}); err != nil {
 			return nil, nil, &refusal{err}
 		}
-		return nil, nil, s.removeScript(b.Job)
+		_, err := s.removeScript(b.Job)
+		return nil, nil, err
 	}
 	switch o.envelope.Order {
 	case kindHello:
@@ -443,12 +511,6 @@ func (s *Server) drop(id job.ID) {
 	delete(s.jobs, key(id))
 }
 
-// has reports whether a task of a job has a directory.
-func (s *Server) has(number int) (bool, error) {
-	ids, err := s.Spool.Jobs()
-	return slices.ContainsFunc(ids, func(id job.ID) bool { return id.Job == number }), err
-}
-
 func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, error) {
 	var script []byte
 	var err error
@@ -497,6 +559,7 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		err = s.storeScript(id.Job, script, p)
 	}
 	if err == nil {
+		s.directories.made(key(id))
 		s.sweeping.RLock()
 		h.job, err = launch.PreparePlan(s.Spool, groups, p)
 		s.sweeping.RUnlock()
@@ -507,6 +570,7 @@ func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, er
 		}
 	}
 	if err != nil {
+		s.noteRemoved(id)
 		s.drop(id)
 		return nil, nil, err
 	}
@@ -563,7 +627,16 @@ func (s *Server) discard(id job.ID) error {
 	}
 	defer h.mu.Unlock()
 	defer s.drop(id)
+	defer s.noteRemoved(id)
 	return launch.Discard(s.Spool, groups, id)
+}
+
+// noteRemoved notes that a directory does not exist any more, if that is so. The caller has the lock on the job.
+func (s *Server) noteRemoved(id job.ID) {
+	var st unix.Stat_t
+	if err := unix.Lstat(jobdir.Area(s.Spool.Path()).JobPath(key(id)), &st); errors.Is(err, unix.ENOENT) {
+		s.directories.removed(key(id))
+	}
 }
 
 // terminal connects with the supervisor of an interactive job, which sends the terminal over the connection.
@@ -637,7 +710,19 @@ func (s *Server) collect(id job.ID) (*collectAnswer, error) {
 	return a, err
 }
 
-func (s *Server) remove(b *removeBody) error {
+// remove removes a job, and its script with the last task.
+func (s *Server) remove(b *removeBody) (*removeAnswer, error) {
+	if err := s.removeJob(b); err != nil {
+		return nil, err
+	}
+	if b.ID.PETask != "" {
+		return &removeAnswer{}, nil
+	}
+	gone, err := s.removeScript(b.ID.Job)
+	return &removeAnswer{gone && err == nil}, nil
+}
+
+func (s *Server) removeJob(b *removeBody) error {
 	h, err := s.find(b.ID)
 	if err != nil {
 		return err
@@ -652,6 +737,7 @@ func (s *Server) remove(b *removeBody) error {
 	}
 	h.job = nil // for orders that wait for h
 	s.drop(b.ID)
+	s.noteRemoved(b.ID)
 	s.dropTasks(b.ID)
 	return nil
 }

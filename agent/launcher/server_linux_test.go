@@ -130,7 +130,7 @@ func (w *world) plan(id job.ID) *launch.Plan {
 func (w *world) text(order kind, body any) string {
 	w.Helper()
 	w.number++
-	text, fds, err := packOrder(order, w.number, body)
+	text, fds, err := packOrder(order, w.number, body, 0)
 	if err != nil || len(fds) > 0 {
 		w.Fatalf("an order with %d descriptors: %v", len(fds), err)
 	}
@@ -291,7 +291,7 @@ func (w *world) forgedOrders(ordered bool) {
 		body, fds := any(&prepareBody{Plan: p, Script: true}), []int{w.script()}
 		var got *Error
 		if name == "a record that fills the disk" {
-			text, memory, err := packOrder(kindPrepare, 1, body)
+			text, memory, err := packOrder(kindPrepare, 1, body, 0)
 			if err != nil || len(memory) != 1 {
 				t.Fatalf("an order with %d descriptors: %v", len(memory), err)
 			}
