@@ -36,6 +36,33 @@ type Rules struct {
 	// for none, and returns nil if the host has no such file.
 	Permitted func() (*procedures.List, error)
 	Site      Site
+
+	lookup func(name string) (*userdb.User, error) // see withLookup
+}
+
+// user returns the entry of a user.
+func (r *Rules) user(name string) (*userdb.User, error) {
+	if r.lookup != nil {
+		return r.lookup(name)
+	}
+	return r.Users.User(name)
+}
+
+// withLookup returns rules for the checks of one order, which look each user up once: a directory service may take
+// milliseconds.
+func (r *Rules) withLookup() *Rules {
+	one, found := *r, map[string]*userdb.User{}
+	one.lookup = func(name string) (*userdb.User, error) {
+		if u := found[name]; u != nil {
+			return u, nil
+		}
+		u, err := r.Users.User(name)
+		if err == nil {
+			found[name] = u
+		}
+		return u, err
+	}
+	return &one
 }
 
 // checkID refuses numbers that no job has, and names that no task of a parallel job has.
@@ -98,6 +125,7 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 		return errors.New("the order has no plan of a job")
 	}
 	d := p.Description
+	r = r.withLookup()
 	for _, check := range []func() error{
 		func() error { return checkID(d.ID) },
 		func() error { return r.checkSlave(p) },
@@ -121,7 +149,7 @@ func (r *Rules) checkPlan(p *launch.Plan, s *submitted, area jobdir.Area, script
 		}
 	}
 	d.MinUID, d.MinGID, p.GroupIDs = r.MinUID, r.MinGID, r.GroupIDs
-	p.Users = launch.ProcedureUsers(d, r.Users.User)
+	p.Users = launch.ProcedureUsers(d, r.user)
 	d.PrivateTmpShare = ""
 	if c := r.Site.Config; d.PrivateTmp && c != nil {
 		d.PrivateTmpShare = strings.Join(c.ExecdParams.PrivateTmpShare, ":")
@@ -177,7 +205,7 @@ func (r *Rules) checkWritten(d *job.Description) error {
 // checkOwner looks the owner up: the supervisor does so, too, by the name.
 func (r *Rules) checkOwner(p *launch.Plan) error {
 	name := p.Description.Owner
-	u, err := r.Users.User(name)
+	u, err := r.user(name)
 	if err != nil {
 		return err
 	}

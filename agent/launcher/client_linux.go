@@ -286,7 +286,9 @@ func (c *Client) Prepare(o *launch.Assignment, id job.ID, slave bool) (*launch.J
 		if o.Interactive != nil {
 			of = submission.OfInteractive
 		}
-		body.Submitted = &submitted{Key: o.Submission, Submission: of(o.Request, o.SubmitDir, o.SubmitEnv)}
+		if body.Submitted, err = newSubmitted(o.Submission, of(o.Request, o.SubmitDir, o.SubmitEnv)); err != nil {
+			return nil, err
+		}
 	}
 	return c.job(kindPrepare, body, id, script)
 }

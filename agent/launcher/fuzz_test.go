@@ -26,10 +26,14 @@ func FuzzOrder(f *testing.F) {
 		Description: &job.Description{ID: id, Owner: "alice", Queue: "all.q", Host: "h", Cwd: "/", QueueTmpdir: "/tmp", Tmpdir: "/tmp/7.1.all.q", HostSlots: 1},
 		UID:         1000, GID: 1000,
 	}
+	of, err := newSubmitted("k", &submission.Submission{Command: "\xff"})
+	if err != nil {
+		f.Fatal(err)
+	}
 	for k, body := range map[kind]any{
 		kindHello: empty{}, kindJobs: empty{}, kindTry: empty{}, kindSweep: empty{},
 		kindOpen: &ofJob{id}, kindLaunch: &ofJob{id}, kindWait: &ofJob{id}, kindDiscard: &ofJob{id}, kindTerminal: &ofJob{id},
-		kindPrepare: &prepareBody{Plan: plan, Submitted: &submitted{"k", &submission.Submission{Command: "\xff"}}}, kindSignal: &signalBody{id, launch.SignalKill},
+		kindPrepare: &prepareBody{Plan: plan, Submitted: of}, kindSignal: &signalBody{id, launch.SignalKill},
 		kindNote: &noteBody{id, &launch.Note{File: "ended", How: launch.NoteMark, Mark: "told"}}, kindCollect: &ofJob{id},
 		kindGPUs:       gpusBody{true},
 		kindVerify:     verifyBody{1000, "k", 7, &submission.Verification{Submission: &submission.Submission{Command: "c"}, Parameters: []submission.Pair{{"N", "n"}}}},

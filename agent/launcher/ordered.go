@@ -82,7 +82,7 @@ var errSimulated = errors.New("a job that is simulated (SIMULATE_JOBS) is not po
 // admits, but not what procedures of other users do for the job.
 func (r *Rules) checkOrdered(p *launch.Plan, area jobdir.Area) error {
 	d := p.Description
-	owner, err := r.Users.User(d.Owner)
+	owner, err := r.user(d.Owner)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (r *Rules) checkTrusted(p *launch.Plan, owner *userdb.User, c *qconf.Config
 	o := &launch.Assignment{
 		Request: &submit.Request{Name: d.Name, Account: d.Account, Binary: true, Command: "/bin/true"}, Owner: owner, Host: d.Host, Config: c,
 		Queue: qconf.QueueInstance{Queue: d.Queue, Tmpdir: d.QueueTmpdir, Shell: "/bin/sh", ShellStartMode: job.UnixBehavior},
-		Slots: d.HostSlots, Hosts: p.Hosts, Restarted: d.Restarted, SubmitDir: "/", Lookup: r.Users.User, Privileged: true,
+		Slots: d.HostSlots, Hosts: p.Hosts, Restarted: d.Restarted, SubmitDir: "/", Lookup: r.user, Privileged: true,
 		SGERoot: r.Site.SGERoot, SGECell: r.Site.SGECell, BinaryPath: r.Site.BinaryPath, Arch: r.Site.Arch,
 	}
 	if d.ID.Task != 0 {

@@ -69,6 +69,14 @@ func (s *Server) storeScript(number int, script []byte, p *launch.Plan) error {
 	return launch.ReplaceScript(s.Spool, number, script, p.UID, p.GID)
 }
 
+// removeUnused removes the script of a job if no task of the job has a directory, as far as the launcher remembers.
+func (s *Server) removeUnused(number int) (bool, error) {
+	if s.directories.mayHave(number) {
+		return false, nil
+	}
+	return s.removeScript(number)
+}
+
 // removeScript removes the script of a job. It is false if a task of the job shares it.
 func (s *Server) removeScript(number int) (bool, error) {
 	const none = ""
@@ -121,6 +129,13 @@ func (d *directories) removed(id job.ID) {
 	if delete(d.of[id.Job], id); len(d.of[id.Job]) == 0 {
 		delete(d.of, id.Job)
 	}
+}
+
+// mayHave reports whether a job has a directory, or has had one whose removal was not seen.
+func (d *directories) mayHave(number int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.of[number]) > 0
 }
 
 // has reports whether a job has a directory. Only if it may have one, list is called.

@@ -718,7 +718,7 @@ func (s *Server) remove(b *removeBody) (*removeAnswer, error) {
 	if b.ID.PETask != "" {
 		return &removeAnswer{}, nil
 	}
-	gone, err := s.removeScript(b.ID.Job)
+	gone, err := s.removeUnused(b.ID.Job)
 	return &removeAnswer{gone && err == nil}, nil
 }
 

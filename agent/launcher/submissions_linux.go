@@ -31,6 +31,8 @@ import (
 // with the prefix "jsv:", and after the verification a link UID.KEY.verified has the digest of the submission.
 // Links are created atomically, need no block of the disk, and are not kept in memory.
 type Submissions struct {
+	known knownSubmissions
+
 	dir *os.File
 
 	keeping sync.Mutex // held by Keep
@@ -303,6 +305,9 @@ func (s *Submissions) Bind(uid uint32, key string, number int) error {
 
 // bind makes the link that binds an entry to a job.
 func (s *Submissions) bind(entry string, number int) error {
+	if err := s.isOf(entry, number); !errors.Is(err, fs.ErrNotExist) {
+		return err // as for all tasks of a job but the first
+	}
 	err := unix.Symlinkat(strconv.Itoa(number), s.fd(), entry+suffixBound)
 	if !errors.Is(err, unix.EEXIST) {
 		return os.NewSyscallError("symlinkat", err)

@@ -1,8 +1,6 @@
 package launcher
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,21 +29,18 @@ type Site struct {
 // verifies reports whether root's configuration has a verifier for all jobs (jsv_url of sge_conf(5)).
 func (s *Site) verifies() bool { return s.Config != nil && s.Config.JSVURL != "" }
 
-// submitted is the submission of the owner of a job, according to the front.
-type submitted struct {
-	Key        string                 `json:"key"`
-	Submission *submission.Submission `json:"submission"`
-}
-
 // checkSubmitted refuses a job that its owner has not submitted. It describes the job again from
-// what the owner has submitted, and compares. It sets the values of the plan that JSON cannot
-// transport.
+// what the owner has submitted, and compares.
 func (r *Rules) checkSubmitted(p *launch.Plan, s *submitted, area jobdir.Area, script []byte) error {
 	d := p.Description
-	if s == nil || s.Submission == nil || !submission.ValidKey(s.Key) {
+	if s == nil || len(s.Text) == 0 || !submission.ValidKey(s.Key) {
 		return errors.New("the order has no submission of the job")
 	}
-	owner, err := r.Users.User(d.Owner)
+	owner, err := r.user(d.Owner)
+	if err != nil {
+		return err
+	}
+	of, is, err := r.Submissions.known.read(s)
 	if err != nil {
 		return err
 	}
@@ -55,17 +50,17 @@ func (r *Rules) checkSubmitted(p *launch.Plan, s *submitted, area jobdir.Area, s
 		return fmt.Errorf("user %s has not submitted job %d", d.Owner, d.ID.Job)
 	case err != nil:
 		return &failure{err}
-	case s.Submission.Digest(s.Key) != digest:
+	case is != digest:
 		return fmt.Errorf("user %s has submitted something other than the front's description of job %d", d.Owner, d.ID.Job)
-	case !s.Submission.Binary && submission.ScriptSum(script) != s.Submission.Script:
+	case !of.Binary && submission.ScriptSum(script) != of.Script:
 		return fmt.Errorf("the script of job %d is not the one that user %s has submitted", d.ID.Job, d.Owner)
 	}
 	for _, check := range []func() error{
-		func() error { return checkTask(d, s.Submission) },
-		func() error { return r.checkDescribed(p, s.Submission, owner, area, script) },
+		func() error { return checkTask(d, of) },
+		func() error { return r.checkDescribed(p, of, owner, area, script) },
 		func() error { return r.checkCommands(d) },
 		func() error { return r.checkQueue(d) },
-		func() error { return checkLimits(d, s.Submission) },
+		func() error { return checkLimits(d, of) },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -101,50 +96,6 @@ func checkTask(d *job.Description, s *submission.Submission) error {
 	return nil
 }
 
-// asSent returns a value as the other process has received it: JSON has replaced bytes that are not
-// UTF-8. An empty list equals no list.
-func asSent(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	var read any
-	if err := json.Unmarshal(b, &read); err != nil {
-		return nil, err
-	}
-	return json.Marshal(withoutEmpty(read))
-}
-
-func withoutEmpty(v any) any {
-	switch v := v.(type) {
-	case []any:
-		if len(v) == 0 {
-			return nil
-		}
-		for i := range v {
-			v[i] = withoutEmpty(v[i])
-		}
-	case map[string]any:
-		for name := range v {
-			v[name] = withoutEmpty(v[name])
-		}
-	}
-	return v
-}
-
-// same reports whether two values are the same as they are sent.
-func same(a, b any) (bool, error) {
-	if reflect.DeepEqual(a, b) {
-		return true, nil
-	}
-	x, err := asSent(a)
-	if err != nil {
-		return false, err
-	}
-	y, err := asSent(b)
-	return bytes.Equal(x, y), err
-}
-
 // checkDescribed compares the description with the one that results from a submission.
 func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *userdb.User, area jobdir.Area, script []byte) error {
 	d := p.Description
@@ -165,7 +116,7 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 			Queue: d.Queue, Tmpdir: d.QueueTmpdir, Shell: d.Command.Shell, ShellStartMode: d.Command.StartMode, StarterMethod: d.StarterMethod,
 		},
 		Slots: d.HostSlots, Hosts: p.Hosts, Restarted: d.Restarted,
-		SubmitEnv: s.Environment(), SubmitDir: string(s.Directory), Lookup: r.Users.User, Privileged: true,
+		SubmitEnv: s.Environment(), SubmitDir: string(s.Directory), Lookup: r.user, Privileged: true,
 		SGERoot: r.Site.SGERoot, SGECell: r.Site.SGECell, BinaryPath: r.Site.BinaryPath, Arch: r.Site.Arch,
 	}
 	if d.PE != nil {
@@ -193,6 +144,9 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 		return fmt.Errorf("shell_start_mode %s is not possible with --front-user", d.Command.StartMode)
 	}
 	want.Command.StartMode, want.Command.LoginShell = d.Command.StartMode, d.Command.LoginShell // of the queue and the host
+	if len(d.Command.Args)+len(want.Command.Args) == 0 {
+		d.Command.Args = want.Command.Args // an empty list is none
+	}
 	for _, c := range []struct {
 		what     string
 		is, want any
@@ -205,11 +159,7 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 		{"merged error", d.MergeError, want.MergeError},
 		{"terminal", d.Terminal, want.Terminal},
 	} {
-		equal, err := same(c.is, c.want)
-		if err != nil {
-			return err
-		}
-		if !equal {
+		if !reflect.DeepEqual(c.is, c.want) {
 			return fmt.Errorf("the %s of job %d is not the one that user %s has submitted: %+v, expected %+v", c.what, d.ID.Job, d.Owner, c.is, c.want)
 		}
 	}
@@ -268,14 +218,7 @@ func checkVariables(d, want *job.Description) error {
 		return fmt.Errorf("the environment of job %d lacks variables that user %s has submitted", d.ID.Job, d.Owner)
 	}
 	for i, v := range want.Environment {
-		if d.Environment[i] == v {
-			continue
-		}
-		equal, err := same(d.Environment[i], v)
-		if err != nil {
-			return err
-		}
-		if !equal {
+		if d.Environment[i] != v {
 			return fmt.Errorf("the environment of job %d is not the one that user %s has submitted: %.200q, expected %.200q", d.ID.Job, d.Owner, d.Environment[i], v)
 		}
 	}

@@ -87,6 +87,16 @@ func (w *world) order(s *Server, key string, id job.ID, options ...string) *orde
 	return &order{plan: p, claim: *claim, key: key, script: r.Script}
 }
 
+// submitted returns the submission of an order as a front sends it.
+func (w *world) submitted(o *order) *submitted {
+	w.Helper()
+	s, err := newSubmitted(o.key, &o.claim)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
 // prepare orders a job.
 func (w *world) prepare(o *order) *Error {
 	w.Helper()
@@ -95,7 +105,7 @@ func (w *world) prepare(o *order) *Error {
 		w.Fatal(err)
 	}
 	defer unix.Close(fd)
-	return w.ask(kindPrepare, &prepareBody{Plan: o.plan, Script: true, Submitted: &submitted{o.key, &o.claim}}, fd)
+	return w.ask(kindPrepare, &prepareBody{Plan: o.plan, Script: true, Submitted: w.submitted(o)}, fd)
 }
 
 // TestForgedSubmissions checks that a captured front can start only jobs that their owners have submitted.
@@ -219,7 +229,7 @@ func (w *world) session(s *Server, key string, id job.ID, command ...string) *or
 // startSession orders a job without a script.
 func (w *world) startSession(o *order) *Error {
 	w.Helper()
-	return w.ask(kindPrepare, &prepareBody{Plan: o.plan, Submitted: &submitted{o.key, &o.claim}})
+	return w.ask(kindPrepare, &prepareBody{Plan: o.plan, Submitted: w.submitted(o)})
 }
 
 // TestForgedSessions checks that a captured front cannot turn an interactive job into a batch job, change its
