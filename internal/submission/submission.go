@@ -236,7 +236,7 @@ func (s *Submission) Ceiling(r job.Resource, hard bool) (value uint64, ok bool) 
 
 // Digest returns the digest of a submission under its key, in 43 characters.
 func (s *Submission) Digest(key string) string {
-	text, err := json.Marshal(s)
+	text, err := s.appendJSON(make([]byte, 0, 4<<10))
 	if err != nil {
 		return "" // not a digest, and matches none
 	}
