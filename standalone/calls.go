@@ -129,7 +129,7 @@ func (m *Master) input(u *userdb.User, q *api.CommandRequest) *command.Input {
 			in.Files[string(f.Name)] = f.Text
 		}
 	}
-	if in.Confirming = m.host.Submissions != ""; in.Confirming && q.Confirmed != "" {
+	if in.Confirming = m.host.Submissions != ""; in.Confirming && q.Confirmed != "" && q.Name != "qconf" {
 		in.Confirmation = &command.Confirmation{Key: q.Confirmed, Digest: q.Digest}
 	}
 	in.IsSession = func(job uint32) bool { return m.terminals[job] != nil }
@@ -232,11 +232,14 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 		m.verify(r.Judge, in, func() { m.command(q, in, x, caller) })
 		return
 	}
+	if m.byRoot(q, in, r) {
+		r = &command.Result{Confirm: true, Actions: r.Actions}
+	}
 	x.result = commandAnswer(q.Name, r)
 	if r.Sync {
 		x.result.Boot = m.boot
 	}
-	changed := len(r.Writes) > 0 && m.change(r, x, a)
+	changed := len(r.Writes) > 0 && m.change(r, x, a, q.Confirmed)
 	if r.Confirm {
 		x.result.Confirm = api.Text(m.host.Submissions)
 		x.result.Amend = amendments(r.Amend)
@@ -333,16 +336,21 @@ var harmless = map[string]bool{
 
 // change makes changes of the configuration durable and applies them. If that fails, the answer
 // contains the reason.
-func (m *Master) change(r *command.Result, x *answer, a *audited) (done bool) {
+func (m *Master) change(r *command.Result, x *answer, a *audited, key string) (done bool) {
 	files := map[string][]byte{}
-	for _, w := range r.Writes {
+	list, change := r.Writes, m.host.Change
+	if m.host.Configure != nil {
+		list = r.Changed() // qconf of root finds the same changes by itself
+		change = func(files map[string][]byte) error { return m.host.Configure(key, files) }
+	}
+	for _, w := range list {
 		if files[w.Path] = w.Text; w.Remove {
 			files[w.Path] = nil
 		}
 	}
 	err := a.writes(r.Writes)
 	if err == nil {
-		err = m.host.Change(files)
+		err = change(files)
 	}
 	if err != nil {
 		x.result = &api.CommandAnswer{Stderr: api.Text(err.Error() + "\n"), Exit: 1}
@@ -351,6 +359,12 @@ func (m *Master) change(r *command.Result, x *answer, a *audited) (done bool) {
 	m.version = m.commands.Health().Configuration
 	m.reconfigure()
 	return true
+}
+
+// byRoot reports whether a command of root would change root's configuration, so that root has to confirm the change to the
+// launcher first. Its client then edits texts by itself.
+func (m *Master) byRoot(q *api.CommandRequest, in *command.Input, r *command.Result) bool {
+	return m.host.Configure != nil && q.Name == "qconf" && in.By.Origin.UID == 0 && q.Confirmed == "" && (r.Edit != nil || len(r.Writes) > 0)
 }
 
 // serveWait returns how tasks of a job have ended: see api.WaitRequest.

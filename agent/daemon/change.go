@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/execd-project/execd/internal/configdir"
+	"github.com/execd-project/execd/internal/failpoint"
 )
 
 // change changes files of the configuration, by their paths below its directory; nil removes a
@@ -52,6 +53,25 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 	}
 	err = errors.New(strings.ReplaceAll(err.Error(), dir+"/", ""))
 	return errors.Join(err, c.write(func() error { return c.undo(d, previous, added, made) }), use())
+}
+
+// order has the launcher change the files of root's configuration, and uses the result. If it cannot be used, the launcher
+// undoes the change. key is that of the statement with which root has confirmed the change to the launcher; it is empty for
+// a change of a manager, which the launcher refuses if it concerns anything that is root's.
+func (c *configuration) order(key string, files map[string][]byte, use func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := changes(c.withoutFound(files))
+	if err := c.write(func() error { return c.launcher.Configure(key, list) }); err != nil {
+		return err
+	}
+	failpoint.At("configuration-ordered")
+	err := use()
+	if err == nil {
+		return c.launcher.KeepConfiguration()
+	}
+	err = errors.New(strings.ReplaceAll(err.Error(), c.current()+"/", ""))
+	return errors.Join(err, c.write(c.launcher.UndoConfiguration), use())
 }
 
 // undo undoes a change that was refused.

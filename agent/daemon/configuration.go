@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/internal/textfile"
@@ -42,6 +43,9 @@ type configuration struct {
 	builtin *qconf.Cluster
 	host    string // this host
 	root    bool   // jobs are started with the rights of root
+	// launcher changes the configuration, which is root's, and below is its spool area; nil if this process does so.
+	launcher *launcher.Client
+	below    string
 	// found is the resource map that the host has found on itself; nil for none.
 	found func() qconf.FoundMap
 
@@ -56,6 +60,9 @@ func (c *configuration) pushed() string { return filepath.Join(c.spool, pushedDi
 
 // current returns the directory in use; empty for the built-in configuration.
 func (c *configuration) current() string {
+	if c.launcher != nil {
+		return launcher.ConfigurationDir(c.below, c.dir)
+	}
 	if _, err := os.Stat(c.pushed()); err == nil {
 		return c.pushed()
 	}
@@ -166,6 +173,9 @@ const (
 // two in one step. So each reader finds either the old or the new configuration, even after a crash
 // at any moment.
 func (c *configuration) install(files map[string]string, use func() error) error {
+	if c.launcher != nil {
+		return errors.New("with --front-user the configuration belongs to root: change it with qconf")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	root, err := os.OpenRoot(c.spool)

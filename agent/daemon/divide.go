@@ -78,7 +78,11 @@ func (c *Command) divide(s *settings, user *userdb.User, spool *jobdir.Spool, cl
 			return err
 		}
 	}
-	if err := give(dir, user); err != nil {
+	var kept []string
+	if s.ownMaster { // it is root's: nobody else could write to the directory
+		kept = append(kept, pushedDir)
+	}
+	if err := give(dir, user, kept...); err != nil {
 		return fmt.Errorf("cannot divide the spool directory %s: %w", s.spool, err)
 	}
 	failpoint.At("divide-given")
@@ -87,10 +91,6 @@ func (c *Command) divide(s *settings, user *userdb.User, spool *jobdir.Spool, cl
 	}
 	printer.Fprintf(c.Stderr, "execd %s: the spool directory %s is now for two processes: its queue, records and logs are in %s and belong to %s; there is no way back\n",
 		c.Name, s.spool, front, user.Name)
-	if _, err := os.Lstat(filepath.Join(front, pushedDir)); err == nil && s.conf == "" && s.ownMaster {
-		printer.Fprintf(c.Stderr, "execd %s: the launcher does not know what qconf has changed: jobs with procedures, methods and shells of %s are refused until they are in a directory of root: see execd-standalone(8), --conf\n",
-			c.Name, filepath.Join(front, pushedDir))
-	}
 	return nil
 }
 
@@ -162,9 +162,10 @@ func writeFor(user *userdb.User, path, name string, content []byte) error {
 	return errors.Join(err, dir.Close())
 }
 
-// give moves the files of the front into its directory, and makes them its own. The directory is still root's: no other
+// give moves the files of the front, all but those of the launcher and the kept ones, into its directory, and makes them
+// its own. The directory is still root's: no other
 // user can change anything there meanwhile.
-func give(dir *jobdir.Dir, user *userdb.User) error {
+func give(dir *jobdir.Dir, user *userdb.User, kept ...string) error {
 	return dir.Use(func(spool int) error {
 		front, err := unix.Openat(spool, frontDir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -176,7 +177,7 @@ func give(dir *jobdir.Dir, user *userdb.User) error {
 			return err
 		}
 		for _, name := range names {
-			if slices.Contains(launchers, name) || strings.HasPrefix(name, "launcher-audit") || strings.HasSuffix(name, ".sock") {
+			if slices.Contains(launchers, name) || slices.Contains(kept, name) || strings.HasPrefix(name, pushedDir+".") && len(kept) > 0 || strings.HasPrefix(name, "launcher-audit") || strings.HasSuffix(name, ".sock") {
 				continue
 			}
 			if err := own(spool, name, user); err != nil {

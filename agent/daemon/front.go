@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/options"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -87,6 +87,10 @@ func (c *Command) becomeLauncher(s *settings) error {
 	if err := c.makePlaces(s, user, cluster); err != nil {
 		return err
 	}
+	if s.ownMaster && s.ownConfiguration() {
+		printer.Fprintf(c.Stderr, "execd %s: qconf changes %s, which belongs to the front: the launcher does not know these changes, and jobs with their procedures, methods and shells are refused: see execd-standalone(8), --conf\n",
+			c.Name, filepath.Join(s.spool, frontDir, pushedDir))
+	}
 	argv := []string{launcherName, "--front-user", user.Name, "--spool", s.spool, "--execd", c.Executable, "--host", s.host}
 	if s.ownMaster {
 		cell, err := c.makeCellDir(s)
@@ -94,6 +98,9 @@ func (c *Command) becomeLauncher(s *settings) error {
 			return err
 		}
 		argv = append(argv, "--requests", filepath.Join(s.spool, cellDir, cell, "common", "sge_request"))
+		if !s.ownConfiguration() {
+			argv = append(argv, "--configures", "--conf", s.conf)
+		}
 	} else {
 		argv = append(argv, "--ordered", "--procedures", s.procedures)
 		if s.proceduresRequired {
@@ -106,7 +113,7 @@ func (c *Command) becomeLauncher(s *settings) error {
 		}
 	}
 	// Not as arguments: a site may have thousands of queues.
-	site, err := launcher.PutObjects(objects(cluster, s.host))
+	site, err := launcher.PutObjects(launcher.ObjectsOf(cluster, s.host))
 	if err != nil {
 		return err
 	}
@@ -126,95 +133,40 @@ func (c *Command) becomeLauncher(s *settings) error {
 }
 
 // rootConfiguration returns the configuration of this host as root has written it: the launcher ignores
-// changes that the front makes with qconf.
+// changes that the front makes by itself. For a daemon with a master of its own it first completes a change during which
+// a launcher has ended.
 func (s *settings) rootConfiguration() (*qconf.Cluster, error) {
-	c := &configuration{host: s.host, root: true}
-	if s.ownMaster {
-		if err := c.buildIn(); err != nil {
-			return nil, err
+	c := &configuration{host: s.host, spool: s.spool, root: true}
+	if !s.ownMaster {
+		if s.conf == "" {
+			return c.whole(), nil
 		}
+		cluster, _, err := readDirectory(s.conf, c.basis())
+		return cluster, err
 	}
-	if s.conf == "" {
-		return c.whole(), nil
+	if err := c.buildIn(); err != nil {
+		return nil, err
 	}
-	cluster, _, err := readDirectory(s.conf, c.basis())
+	spool, err := jobdir.OpenSpool(s.spool)
+	if err != nil {
+		return nil, err
+	}
+	defer spool.Close()
+	if err := lockFor(spool.Dir(), s.spool); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(launcher.CompleteConfiguration(spool), c.restore(), launcher.BuildIn(spool, c.whole())); err != nil {
+		return nil, err
+	}
+	cluster, _, err := readDirectory(launcher.ConfigurationDir(s.spool, s.conf), c.basis())
 	return cluster, err
 }
 
-// accessOf returns the access lists of a cluster and of a host.
-func accessOf(c *qconf.Cluster, host string) (list []launcher.Access) {
-	sets := func(names []string) (lists []launcher.AccessList) {
-		for _, name := range names {
-			if set, err := c.UserSet(name); err == nil {
-				lists = append(lists, launcher.AccessList{Users: set.Users, Groups: set.UserGroups})
-			}
-		}
-		return lists
-	}
-	add := func(users, xusers []string) {
-		if len(users)+len(xusers) > 0 {
-			list = append(list, launcher.Access{Restricted: len(users) > 0, Admitted: sets(users), Excluded: sets(xusers)})
-		}
-	}
-	config := c.Config(host)
-	add(config.UserLists, config.XUserLists)
-	add(c.GlobalHost().UserLists, c.GlobalHost().XUserLists)
-	if h, err := c.Host(host); err == nil {
-		add(h.UserLists, h.XUserLists)
-	}
-	return list
-}
-
-// objects returns the objects of root's configuration for the launcher.
-func objects(c *qconf.Cluster, host string) *launcher.Objects {
-	o := &launcher.Objects{Elements: map[string][]string{}}
-	add := func(to *[]string, list ...string) {
-		for _, v := range list {
-			if v != "" && !slices.Contains(*to, v) {
-				*to = append(*to, v)
-			}
-		}
-	}
-	o.Access = accessOf(c, host)
-	config := c.Config(host)
-	add(&o.Commands, config.Prolog, config.Epilog)
-	o.Default = launcher.Queue{Prolog: config.Prolog, Epilog: config.Epilog, Limits: job.Unlimited()}
-	for _, name := range c.QueueNames() {
-		q, err := c.Instance(name, host)
-		if err != nil {
-			continue // it is not on this host
-		}
-		o.Queues = append(o.Queues, launcher.Queue{
-			Name: name, Prolog: config.PrologFor(q), Epilog: config.EpilogFor(q), StarterMethod: q.StarterMethod, Limits: q.Limits, Priority: q.Priority,
-		})
-		add(&o.Commands, q.Prolog, q.Epilog, q.StarterMethod, q.SuspendMethod, q.ResumeMethod, q.TerminateMethod)
-		add(&o.Shells, q.Shell)
-		add(&o.Tmpdirs, q.Tmpdir)
-	}
-	for _, name := range c.PENames() {
-		if pe, err := c.PE(name); err == nil {
-			add(&o.Commands, pe.Start, pe.Stop)
-			o.PEs = append(o.PEs, launcher.PE{Name: name, Start: pe.Start, Stop: pe.Stop})
-		}
-	}
-	for _, name := range c.CheckpointNames() {
-		if k, err := c.Checkpoint(name); err == nil {
-			add(&o.Commands, k.Command, k.MigrationCommand, k.RestartCommand, k.CleanCommand)
-			o.Ckpts = append(o.Ckpts, launcher.Ckpt{Name: name, Dir: k.Dir})
-		}
-	}
-	h, err := c.Host(host)
-	if err != nil {
-		return o
-	}
-	for _, v := range c.Complexes().Canonical(h.ComplexValues) {
-		if x, ok := c.Complexes().Find(v.Name); ok && x.Type == qconf.ComplexRSMap {
-			if m, err := qconf.ParseResourceMap(v.Value); err == nil {
-				o.Elements[v.Name] = m.IDs
-			}
-		}
-	}
-	return o
+// ownConfiguration reports whether the front of a daemon with a master of its own has a configuration that an earlier
+// version of execd has written for qconf. Root has not confirmed it.
+func (s *settings) ownConfiguration() bool {
+	_, err := os.Lstat(filepath.Join(s.spool, frontDir, pushedDir))
+	return err == nil
 }
 
 // gpuOptions tell the launcher where GPUs are, unless the site manages them itself: see agent.Agent.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/execd-project/execd/accounting"
 	"github.com/execd-project/execd/agent"
+	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/agent/metrics"
 	"github.com/execd-project/execd/internal/host/mail"
 	"github.com/execd-project/execd/internal/usagetext"
@@ -50,6 +51,17 @@ func newObserver(d *daemon) *observer {
 		},
 	})
 	o.outbox = mail.NewOutbox(nil, o.mailFailed)
+	if d.client != nil {
+		// The mailer may need set-group-ID programs, which a front cannot run. If root's configuration has another mailer than
+		// that of the master, the front runs the latter by itself.
+		o.outbox.Through = func(mailer string, m mail.Message) (bool, error) {
+			err := d.client.Mail(mailer, m)
+			if errors.Is(err, launcher.ErrMailer) {
+				return false, nil
+			}
+			return true, err
+		}
+	}
 	return o
 }
 

@@ -109,6 +109,10 @@ type Host struct {
 	// Change replaces files of the configuration, by their paths below its directory, and applies the
 	// result. A nil text removes a file. If the result is invalid, nothing changes.
 	Change func(files map[string][]byte) error
+	// Configure does the same with root's configuration, which the launcher changes. key is that of the statement with
+	// which root has confirmed the change; it is empty for changes of managers. Configure is nil if this process may
+	// change the configuration by itself.
+	Configure func(key string, files map[string][]byte) error
 	// Confine makes a control group for a process of a user that does not belong to a job: see
 	// agent.Agent.Confine.
 	Confine func() (dir *os.File, remove func(), err error)
@@ -246,7 +250,9 @@ func (d *daemon) open() (err error) {
 			return err
 		}
 	}
-	if err := d.configuration.restore(); err != nil {
+	if d.client != nil && d.Master != nil && !d.ownConfiguration() {
+		d.configuration.launcher, d.configuration.below = d.client, d.settings.spool
+	} else if err := d.configuration.restore(); err != nil {
 		return err
 	}
 	if err := d.openGPUs(context.Background()); err != nil {
@@ -345,6 +351,11 @@ func (d *daemon) makeMaster() (err error) {
 	if d.isFront() {
 		h.CellDir, h.Submissions = filepath.Join(d.settings.spool, cellDir), filepath.Join(d.settings.spool, claim.SocketName)
 		h.Keep, h.Verify = d.client.Keep, d.client.Verify
+		if d.configuration.launcher != nil {
+			h.Configure = func(key string, files map[string][]byte) error {
+				return d.configuration.order(key, files, func() error { return d.useFor(reader{told: files}) })
+			}
+		}
 	}
 	d.master, err = d.Master(h)
 	return err

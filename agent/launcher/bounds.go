@@ -18,9 +18,9 @@ const (
 // mostOf returns how many bytes the content of an order may have that is a file in memory.
 func mostOf(k kind) int {
 	switch k {
-	case kindPrepare, kindKeep, kindVerify:
+	case kindPrepare, kindKeep, kindVerify, kindConfigure:
 		return mostContent
-	case kindNote, kindPrioritise:
+	case kindNote, kindPrioritise, kindMail:
 		return 2 << 20
 	default:
 		return 4 << 10

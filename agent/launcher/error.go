@@ -35,12 +35,15 @@ const (
 	codeTask    = "task"    // it describes no task that can run: a *launch.TaskError
 )
 
+// ErrMailer says that the launcher does not run a mailer, because root's configuration has another one.
+var ErrMailer = errors.New("root's configuration has another mailer")
+
 // known are the errors by which callers decide.
 var known = map[string]error{
 	"exists": jobdir.ErrExists, "incomplete": jobdir.ErrIncomplete, "not-found": fs.ErrNotExist,
 	"foreground": launch.ErrForeground, "launched": launch.ErrLaunched, "supervised": launch.ErrSupervised,
 	"no-group-id": launch.ErrNoGroupID, "kept": launch.ErrKept, "not-running": launch.ErrNotRunning,
-	"no-terminal": launch.ErrNoTerminal,
+	"no-terminal": launch.ErrNoTerminal, "mailer": ErrMailer,
 }
 
 // Error returns the text.

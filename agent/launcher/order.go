@@ -65,6 +65,8 @@ const (
 	kindPrioritise   kind = "prioritise"
 	kindGPUs         kind = "gpus"
 	kindVerify       kind = "verify"
+	kindConfigure    kind = "configure"
+	kindMail         kind = "mail"
 )
 
 // envelope is a message of the front.
@@ -312,6 +314,10 @@ func decodeBody(k kind, text []byte) (any, error) {
 		body = &gpusBody{}
 	case kindVerify:
 		body = &verifyBody{}
+	case kindConfigure:
+		body = &configureBody{}
+	case kindMail:
+		body = &mailBody{}
 	case kindPrioritise:
 		body = &prioritiseBody{}
 	default:

@@ -25,6 +25,7 @@ type Objects struct {
 	Ckpts   []Ckpt  `json:"ckpts,omitempty"`
 	// Elements are the IDs in the resource maps of this host, by the names of their complexes.
 	Elements map[string][]string `json:"things,omitempty"`
+	Mailer   string              `json:"mailer,omitempty"` // "[user@]path [arguments]" of sge_conf(5); empty for none
 	// Access are the access lists of the cluster and of this host: users have to be admitted by each.
 	Access []Access `json:"access,omitempty"`
 }

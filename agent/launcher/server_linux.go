@@ -44,6 +44,8 @@ type Server struct {
 	// Program and Args identify the fronts that this launcher starts, see ClientOptions; empty if any front will do.
 	Program string
 	Args    []string
+	// Configuration is what qconf changes; nil for none. Its objects are those of Rules.Site.
+	Configuration *Configuration
 	// Refused is called for each refused order, for the audit log.
 	Refused func(order string, err error)
 
@@ -51,6 +53,10 @@ type Server struct {
 
 	trying   sync.Mutex   // there is one directory for trials
 	sweeping sync.RWMutex // a control group that a job gets meanwhile could be removed
+
+	configuring sync.RWMutex // guards the objects of Rules against UseObjects
+
+	mails mailBudget
 
 	opening sync.Mutex              // guards opened
 	opened  map[bool]*launch.Groups // by the argument of OpenGroups
@@ -92,6 +98,7 @@ func (s *Server) Serve(c *conn) error {
 	s.mu.Unlock()
 	turns := &turns{
 		orders: make(chan struct{}, mostOrders), waits: make(chan struct{}, cmp.Or(s.mostWaits, mostWaits)), verifies: make(chan struct{}, mostVerifies),
+		mails: make(chan struct{}, mostMails),
 		bytes: newBudget(mostTogether),
 	}
 	workers := newWorkers(&wait)
@@ -129,6 +136,8 @@ func (s *Server) Serve(c *conn) error {
 			room = turns.waits
 		case kindVerify:
 			room = turns.verifies
+		case kindMail:
+			room = turns.mails
 		}
 		if room == turns.orders {
 			room <- struct{}{}
@@ -154,8 +163,8 @@ func (s *Server) Serve(c *conn) error {
 
 // turns limit the orders that are carried out at the same time.
 type turns struct {
-	orders, waits, verifies chan struct{}
-	bytes                   *budget
+	orders, waits, verifies, mails chan struct{}
+	bytes                          *budget
 }
 
 func tryTurn(room chan struct{}) bool {
@@ -382,6 +391,10 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 		return a, nil, err
 	case *gpusBody:
 		return s.lookForGPUs(ctx, b.Ask), nil, nil
+	case *mailBody:
+		return nil, nil, s.mail(ctx, b)
+	case *configureBody:
+		return nil, nil, s.configure(b)
 	case *verifyBody:
 		a, err := s.verify(ctx, b)
 		return a, nil, err
@@ -512,6 +525,8 @@ func (s *Server) drop(id job.ID) {
 }
 
 func (s *Server) prepare(b *prepareBody, scripts []int) (any, descriptorUser, error) {
+	s.configuring.RLock()
+	defer s.configuring.RUnlock()
 	var script []byte
 	var err error
 	if b.Script {

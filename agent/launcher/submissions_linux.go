@@ -401,6 +401,8 @@ type SubmissionSocket struct {
 	users       userdb.Database
 	minUID      int
 	verifies    bool // root's configuration has a jsv_url
+	// Configuration takes what root confirms about it; nil for none. Set it before Serve.
+	Configuration *Configuration
 
 	mu        sync.Mutex
 	all       int             // connections
@@ -563,19 +565,36 @@ func (d *SubmissionSocket) take(c *conn, uid uint32, refused error) {
 	if err == nil && q.Version != claim.Version {
 		err = fmt.Errorf("version %d, expected %d", q.Version, claim.Version)
 	}
-	if err == nil && (q.For == nil || *q.For == uid) {
+	reply, what := claim.Reply{}, "the job"
+	switch {
+	case err != nil:
+	case q.Configure != nil:
+		what = "the change"
+		reply.Place, err = d.configure(uid, &q)
+	case refused != nil && (q.For == nil || *q.For == uid):
 		err = refused
-	}
-	if err == nil {
+	default:
 		err = d.note(uid, &q)
 	}
-	reply := claim.Reply{}
 	if err != nil {
-		reply.Error = "the launcher does not accept the job: " + err.Error()
+		reply.Error = "the launcher does not accept " + what + ": " + err.Error()
 	}
 	if b, err := json.Marshal(&reply); err == nil {
 		_ = c.write(b)
 	}
+}
+
+// configure answers a message about a change of the configuration.
+func (d *SubmissionSocket) configure(uid uint32, q *claim.Claim) (*claim.Place, error) {
+	only := *q
+	only.Version, only.Configure = 0, nil
+	switch {
+	case d.Configuration == nil:
+		return nil, errors.New("the configuration of this daemon is not the launcher's")
+	case only != claim.Claim{}:
+		return nil, errors.New("the message is about a job and about the configuration")
+	}
+	return d.Configuration.state(uid, q.Configure)
 }
 
 // note records a claim of a user.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -170,6 +171,16 @@ func (x *call) noteOld() {
 			w.Old = all[w.Path].text
 		}
 	}
+}
+
+// Changed returns the writes of files whose contents change.
+func (r *Result) Changed() (list []Write) {
+	for _, w := range r.Writes {
+		if w.Remove || w.Old == nil || !bytes.Equal(w.Text, w.Old) {
+			list = append(list, w)
+		}
+	}
+	return list
 }
 
 // texts returns the files of a configuration, by their names. Single files that have never been

@@ -77,6 +77,8 @@ type options struct {
 	requests                 list   // places of the file sge_request of root's configuration
 	rules                    launcher.Rules
 	config                   *qconf.Configuration
+	conf                     string // --conf of execd
+	configures               bool   // qconf changes root's configuration
 	front                    []string
 	apart                    bool // the service manager starts the fronts
 	ordered                  bool // a master orders jobs, so users confirm none
@@ -114,6 +116,8 @@ func parse(args []string) (*options, error) {
 	flags.Var(&o.gpus, "gpu", "")
 	flags.StringVar(&o.gpuComplex, "gpu-complex", "", "")
 	flags.Var(&o.requests, "requests", "")
+	flags.StringVar(&o.conf, "conf", "", "")
+	flags.BoolVar(&o.configures, "configures", false, "")
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("%w; do not run this program yourself: execd starts it, see execd standalone --help", err)
 	}
@@ -198,11 +202,6 @@ func (o *options) serve() (int, error) {
 	defer wait.Wait()
 	if submissions != nil {
 		defer submissions.Close()
-		wait.Go(func() {
-			if err := submissions.Serve(ctx); err != nil {
-				say(err.Error())
-			}
-		})
 	}
 	defer cancel()
 	wait.Go(func() { shrink.Run(ctx) })
@@ -216,6 +215,17 @@ func (o *options) serve() (int, error) {
 		},
 	}
 	defer server.GPUs.Close()
+	if o.configures {
+		server.Configuration = &launcher.Configuration{Spool: spool, Conf: o.conf, Host: o.host, Use: server.UseObjects}
+	}
+	if submissions != nil {
+		submissions.Configuration = server.Configuration
+		wait.Go(func() {
+			if err := submissions.Serve(ctx); err != nil {
+				say(err.Error())
+			}
+		})
+	}
 	if url := o.config.JSVURL; url != "" {
 		jsv := verifier.NewServer(func(level, text string) { say("the verifier of jobs says: " + printable.Cut(level+" "+text, 1000)) })
 		defer jsv.Close()

@@ -54,7 +54,7 @@ const (
 // file of a changed object, Apply first writes all objects of this kind from current: they come
 // from its base (qconf.Load), and must not disappear because one object is added.
 func (d *Dir) Apply(current *qconf.Cluster, changes ...Change) error {
-	all, err := d.complete(current, changes)
+	all, err := d.Complete(current, changes)
 	if err != nil {
 		return err
 	}
@@ -108,10 +108,11 @@ func Kinds(file string) []string {
 	return []string{kind}
 }
 
-// complete prepends the objects that the directory lacks. It converts changes of single resource
+// Complete returns the changes that Apply makes for changes, so that Apply makes the same ones without the
+// configuration in effect. It prepends the objects that the directory lacks, and converts changes of single resource
 // quota sets into a change of the file with all sets, if there is one, and a change of all sets
 // into changes of single ones if they are in a folder.
-func (d *Dir) complete(current *qconf.Cluster, changes []Change) ([]Change, error) {
+func (d *Dir) Complete(current *qconf.Cluster, changes []Change) ([]Change, error) {
 	var all []Change
 	have := map[string]bool{}
 	for _, c := range changes {

@@ -36,6 +36,9 @@ type Mailer struct {
 	// Users finds the user of Command; nil is the name service switch.
 	Users   func(name string) (*userdb.User, error)
 	Timeout time.Duration // 0 is DefaultTimeout
+	// Shun is a user ID that the mailer never gets, because other processes of this user could take control of it and of the
+	// rights that it gains from set-group-ID programs; 0 for none, because the mailer never runs as root.
+	Shun uint32
 }
 
 // split returns the user and the words of Command, at least one word.
@@ -96,6 +99,9 @@ func (m *Mailer) Send(ctx context.Context, owner *userdb.User, message Message) 
 	if user.UID == 0 {
 		return fmt.Errorf("%s would run as root with addresses and names that users have chosen; put the name of another user and @ in front of it", words[0])
 	}
+	if m.Shun != 0 && user.UID == m.Shun {
+		return fmt.Errorf("%s would run as user %s, whose other processes could take control of it; put the name of another user and @ in front of it", words[0], user.Name)
+	}
 	for _, address := range message.To {
 		if err := checkAddress(address, user == owner && !root); err != nil {
 			return err
@@ -133,6 +139,9 @@ func (m *Mailer) user(name string) (*userdb.User, error) {
 
 // plain matches addresses that no mailer takes for anything else.
 var plain = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.+=-]*(@[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
+
+// IsAddress reports whether a text is an address that no mailer takes for anything else.
+func IsAddress(text string) bool { return plain().MatchString(text) }
 
 // checkAddress refuses addresses that could be options. Unless the mailer runs with the rights of
 // the job's owner, it also refuses addresses that some mailers take for files or commands

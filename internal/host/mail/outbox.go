@@ -18,6 +18,10 @@ const (
 
 // Outbox sends the mail of many jobs in the background. Make one with NewOutbox.
 type Outbox struct {
+	// Through sends a mail with a mailer (Mailer.Command) through another process, if it returns sent. Set it before the first
+	// Post. It may be nil.
+	Through func(mailer string, m Message) (sent bool, err error)
+
 	users  func(name string) (*userdb.User, error)
 	failed func(owner string, m Message, err error)
 
@@ -99,6 +103,11 @@ func (o *Outbox) deliver() {
 func (o *Outbox) send(l letter) error {
 	if o.ctx.Err() != nil {
 		return errors.New("the agent is being shut down")
+	}
+	if o.Through != nil {
+		if sent, err := o.Through(l.command, l.message); sent || err != nil {
+			return err
+		}
 	}
 	owner, err := o.users(l.owner)
 	if err != nil {

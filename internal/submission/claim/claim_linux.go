@@ -55,6 +55,34 @@ type Claim struct {
 	Job int `json:"job,omitempty"`
 	// For is the owner of the job if root changes the job. Nil, or the ID of the user who sends the claim, means that user.
 	For *uint32 `json:"for,omitempty"`
+	// Configure is a message of root about a change of the configuration. The other fields are then empty.
+	Configure *Configure `json:"configure,omitempty"`
+}
+
+// Configure is a message of qconf of root about the configuration of a daemon.
+type Configure struct {
+	Step Step `json:"step"`
+	// Key and Digest are those of the change: see configdir.Digest.
+	Key    string `json:"key,omitempty"`
+	Digest string `json:"digest,omitempty"`
+}
+
+// Step is what a Configure is for.
+type Step string
+
+// The steps of a change.
+const (
+	StepRead    Step = "read"    // asks where the configuration is
+	StepConfirm Step = "confirm" // the front may order the change, once
+	StepSettle  Step = "settle"  // the front can no longer make or undo the change
+)
+
+// Place says where root's configuration is, the host that it is for, and the number of processors that the built-in
+// configuration depends on.
+type Place struct {
+	Dir        string `json:"dir"`
+	Host       string `json:"host"`
+	Processors int    `json:"processors"`
 }
 
 // Source names a submission that the launcher has: its user, key and digest.
@@ -70,6 +98,7 @@ type Source struct {
 // Reply is the answer to a claim: an error, or nothing.
 type Reply struct {
 	Error string `json:"error,omitempty"`
+	Place *Place `json:"place,omitempty"` // the answer to a Configure
 }
 
 // Patience is how long a command waits for a launcher that is being started again.
@@ -178,10 +207,28 @@ func (c *Conn) read(v any) error {
 
 // Claim hands the launcher the digest of a submission. When it returns nil the launcher has it on the disk.
 func (c *Conn) Claim(q *Claim) error {
+	_, err := c.exchange("the job", q)
+	return err
+}
+
+// Configure sends a message about a change of the configuration.
+func (c *Conn) Configure(q *Configure) (*Place, error) {
+	r, err := c.exchange("the change", &Claim{Configure: q})
+	if err != nil {
+		return nil, err
+	}
+	if r.Place == nil && q.Step != StepConfirm {
+		return nil, errors.New("the launcher does not say where the configuration is")
+	}
+	return r.Place, nil
+}
+
+// exchange sends a message and reads the answer.
+func (c *Conn) exchange(what string, q *Claim) (*Reply, error) {
 	q.Version = Version
 	text, err := json.Marshal(q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for {
 		err := unix.Sendto(c.fd, text, unix.MSG_NOSIGNAL, nil)
@@ -189,19 +236,19 @@ func (c *Conn) Claim(q *Claim) error {
 			continue
 		}
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-			return fmt.Errorf("cannot confirm the job to the launcher: %w", ErrEnd)
+			return nil, fmt.Errorf("cannot confirm %s to the launcher: %w", what, ErrEnd)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot confirm the job to the launcher: %w", os.NewSyscallError("sendto", err))
+			return nil, fmt.Errorf("cannot confirm %s to the launcher: %w", what, os.NewSyscallError("sendto", err))
 		}
 		break
 	}
 	var reply Reply
 	if err := c.read(&reply); err != nil {
-		return fmt.Errorf("cannot confirm the job to the launcher: %w", err)
+		return nil, fmt.Errorf("cannot confirm %s to the launcher: %w", what, err)
 	}
 	if reply.Error != "" {
-		return errors.New(reply.Error)
+		return nil, errors.New(reply.Error)
 	}
-	return nil
+	return &reply, nil
 }

@@ -132,11 +132,20 @@ type unverifiedError struct{ error }
 // ask sends a request, and sends it again after each text that the daemon asks to be edited, verified or confirmed.
 // in is the command line of the request.
 func (c *Command) ask(ctx context.Context, d *api.Client, q *api.CommandRequest, in *command.Input) (*api.CommandAnswer, error) {
+	var change *confirmedChange
 	for {
 		a, err := d.Command(ctx, q)
+		if change != nil && (err != nil || a.Edit == nil && a.Verify == nil && a.Confirm == "") {
+			return change.settle(a, err)
+		}
 		switch {
 		case err != nil:
 			return nil, err
+		case a.Confirm != "" && c.Name == "qconf":
+			var answer *api.CommandAnswer
+			if change, answer, err = c.configure(ctx, q, in, a); err != nil || answer != nil {
+				return answer, err
+			}
 		case a.Edit != nil:
 			text, err := c.edit(ctx, a.Edit)
 			if err != nil {

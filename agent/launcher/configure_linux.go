@@ -1,0 +1,545 @@
+package launcher
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/execd-project/execd/internal/configdir"
+	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/internal/submission"
+	"github.com/execd-project/execd/internal/submission/claim"
+	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/qconf"
+)
+
+// The configuration of a daemon with a master of its own, in the spool directory. All of it belongs to root, and the front
+// reads it.
+const (
+	confDir     = "configuration"         // as qconf has changed it
+	confBuiltin = "configuration.builtin" // for a host without configuration files, as of the start of the daemon
+	confJournal = "configuration.journal" // a change that is being made
+)
+
+// ConfigurationDir returns the directory with the configuration of a daemon with a master of its own: what qconf has
+// changed, otherwise conf, which may be empty, otherwise the built-in configuration.
+func ConfigurationDir(spool, conf string) string {
+	if own := filepath.Join(spool, confDir); exists(own) || conf == "" && !exists(filepath.Join(spool, confBuiltin)) {
+		return own
+	}
+	if conf != "" {
+		return conf
+	}
+	return filepath.Join(spool, confBuiltin)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// BuildIn writes the configuration of a host without configuration files to the spool directory. A front that is running
+// keeps the one that it has read.
+func BuildIn(spool *jobdir.Spool, c *qconf.Cluster) error {
+	path := filepath.Join(spool.Path(), confBuiltin)
+	if lives, err := frontLives(spool); err != nil || lives && exists(path) {
+		return err
+	}
+	return errors.Join(configdir.WriteCluster(path, c, true), removeTree(spool, confBuiltin+".old"))
+}
+
+// Limits of a change of the configuration.
+const (
+	mostChanges     = 4096
+	mostChangedText = 4 << 20 // of one file; all of them have to fit into an order
+	mostStatements  = 64
+	// statementTime is how long the launcher remembers what root has confirmed.
+	statementTime = time.Minute
+)
+
+// Configuration is root's configuration of a daemon with a master of its own. The front orders changes. Those that
+// concern the launcher have to be confirmed by root: see docs/design/front-and-launcher.md.
+type Configuration struct {
+	Spool *jobdir.Spool
+	Conf  string // --conf; empty for none
+	Host  string
+	// Use is called with a configuration that is now in effect.
+	Use func(*Objects)
+
+	mu         sync.Mutex
+	statements map[string]*statement // by key
+	undo       *undo                 // of the last change; nil if it cannot be undone any more
+}
+
+// statement is a change that root has confirmed.
+type statement struct {
+	digest string
+	at     time.Time
+}
+
+// undo has the files before a change.
+type undo struct {
+	key     string // of the statement; empty for a change of a manager
+	at      time.Time
+	made    bool   // the change has made the directory
+	sum     string // of the files after the change
+	files   map[string][]byte
+	folders []string
+}
+
+// configureBody orders a change of the configuration.
+type configureBody struct {
+	Step configureStep `json:"step"`
+	// Key is that of root's statement; it is empty for a change that nobody has confirmed.
+	Key     string       `json:"key,omitempty"`
+	Changes []fileChange `json:"changes,omitempty"`
+}
+
+// configureStep is what is done about a change.
+type configureStep string
+
+const (
+	stepChange configureStep = "change"
+	stepUndo   configureStep = "undo" // the last change, which the front cannot use
+	stepKeep   configureStep = "keep" // the last change: it cannot be undone any more
+)
+
+// fileChange is a configdir.Change.
+type fileChange struct {
+	Path   submission.Text `json:"path"`
+	Text   []byte          `json:"text,omitempty"`
+	Remove bool            `json:"remove,omitempty"`
+}
+
+func (b *configureBody) list() (list []configdir.Change) {
+	for _, c := range b.Changes {
+		list = append(list, configdir.Change{Path: string(c.Path), Text: c.Text, Remove: c.Remove})
+	}
+	return list
+}
+
+// checkChanges refuses changes of files that a configuration does not have.
+func checkChanges(list []configdir.Change) error {
+	if len(list) > mostChanges {
+		return fmt.Errorf("the change has %d files, at most %d are possible", len(list), mostChanges)
+	}
+	seen := map[string]bool{}
+	for _, c := range list {
+		switch err := configdir.Check(c); {
+		case err != nil:
+			return err
+		case strings.ContainsFunc(c.Path, isControl):
+			return fmt.Errorf("the name %.200q has a control character", c.Path)
+		case seen[c.Path]:
+			return fmt.Errorf("the change has the file %.200q twice", c.Path)
+		case c.Remove && len(c.Text) > 0:
+			return fmt.Errorf("the file %.200q is both changed and removed", c.Path)
+		case len(c.Text) > mostChangedText:
+			return fmt.Errorf("the file %.200q would have %d bytes, at most %d are possible", c.Path, len(c.Text), mostChangedText)
+		case strings.ContainsFunc(string(c.Text), func(r rune) bool { return isControl(r) && r != '\n' && r != '\t' }):
+			return fmt.Errorf("the file %.200q has a control character", c.Path)
+		}
+		seen[c.Path] = true
+	}
+	return nil
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// configure carries out an order about the configuration.
+func (s *Server) configure(b *configureBody) error {
+	c := s.Configuration
+	if c == nil {
+		return &refusal{errors.New("the configuration of this daemon is not the launcher's")}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch b.Step {
+	case stepChange:
+		return c.change(b.Key, b.list())
+	case stepUndo:
+		return c.takeBack()
+	case stepKeep:
+		c.undo = nil
+		return nil
+	}
+	return &refusal{fmt.Errorf("unknown step %.20q of a change", string(b.Step))}
+}
+
+// UseObjects replaces the objects of root's configuration, after the orders to prepare jobs that are being carried out.
+func (s *Server) UseObjects(o *Objects) {
+	s.configuring.Lock()
+	defer s.configuring.Unlock()
+	s.Rules.Site.Objects, s.Rules.Tmpdirs = *o, o.Tmpdirs
+}
+
+func (c *Configuration) dir() string { return ConfigurationDir(c.Spool.Path(), c.Conf) }
+
+func (c *Configuration) inSpool(name string) string { return filepath.Join(c.Spool.Path(), name) }
+
+// load reads a configuration directory.
+func (c *Configuration) load(dir string) (*qconf.Cluster, error) {
+	files, err := configdir.Trusted(dir)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := c.loadFrom(files)
+	if err != nil {
+		return nil, qconf.Within(dir, err)
+	}
+	return cluster, nil
+}
+
+func (c *Configuration) loadFrom(files fs.FS) (*qconf.Cluster, error) {
+	base, err := qconf.BuiltinOn(c.Host, runtime.NumCPU())
+	if err != nil {
+		return nil, err
+	}
+	return qconf.Load(files, base)
+}
+
+// change makes a change, or nothing of it.
+func (c *Configuration) change(key string, list []configdir.Change) error {
+	if err := checkChanges(list); err != nil {
+		return &refusal{err}
+	}
+	dir := c.dir()
+	if found := configdir.Untrusted(dir); len(found) > 0 {
+		return found[0] // others could put links where the launcher writes
+	}
+	files, folders, err := contents(dir)
+	if err != nil {
+		return err
+	}
+	before, err := c.load(dir)
+	if err != nil {
+		return err
+	}
+	whole, err := complete(dir, before, list)
+	if err != nil {
+		return &refusal{err}
+	}
+	if configdir.InEffect(files, whole) { // of an earlier launcher that could not answer, or nothing
+		delete(c.statements, key)
+		return nil
+	}
+	if key != "" {
+		if err := c.redeem(key, list); err != nil {
+			return &refusal{err}
+		}
+	}
+	after, err := c.try(files, folders, whole)
+	if err != nil {
+		return &refusal{err}
+	}
+	err = checkStarted(before, after, c.Host, dir)
+	if err == nil && key == "" {
+		err = checkByFront(before, after, c.Host)
+	}
+	if err != nil {
+		return &refusal{err}
+	}
+	u := &undo{key: key, at: time.Now(), files: files, folders: folders}
+	if dir == c.inSpool(confBuiltin) {
+		if err := configdir.Write(c.inSpool(confDir), files, folders, false); err != nil {
+			return err
+		}
+		dir, u.made = c.inSpool(confDir), true
+	}
+	c.undo = nil
+	if err := c.apply(dir, whole); err != nil {
+		return errors.Join(err, c.revert(dir, u))
+	}
+	if now, _, err := contents(dir); err == nil {
+		u.sum = sumOf(now)
+		c.undo = u
+	}
+	c.use(after)
+	return nil
+}
+
+// complete returns the changes that a change needs.
+func complete(dir string, current *qconf.Cluster, list []configdir.Change) ([]configdir.Change, error) {
+	d, err := configdir.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Complete(current, list)
+}
+
+// sumOf identifies the files of a directory.
+func sumOf(files map[string][]byte) string {
+	var list []configdir.Change
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		list = append(list, configdir.Change{Path: path, Text: files[path]})
+	}
+	return configdir.Digest("", list)
+}
+
+// contents returns the files and folders of a configuration directory.
+func contents(dir string) (files map[string][]byte, folders []string, err error) {
+	fsys, err := configdir.Trusted(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	return configdir.Contents(fsys)
+}
+
+// redeem refuses a change that root has not confirmed. Each statement is good for one order.
+func (c *Configuration) redeem(key string, list []configdir.Change) error {
+	s := c.statements[key]
+	delete(c.statements, key)
+	switch {
+	case s == nil || time.Since(s.at) > statementTime:
+		return errors.New("root has not confirmed the change, or too long ago")
+	case s.digest != configdir.Digest(key, list):
+		return errors.New("root has confirmed another change: the configuration may have changed meanwhile, repeat the command")
+	}
+	return nil
+}
+
+// try returns the configuration after changes, which Complete has returned.
+func (c *Configuration) try(files map[string][]byte, folders []string, list []configdir.Change) (*qconf.Cluster, error) {
+	next := maps.Clone(files)
+	for _, x := range list {
+		if x.Remove {
+			delete(next, x.Path)
+		} else {
+			next[x.Path] = x.Text
+		}
+	}
+	return c.loadFrom(configdir.Memory(next, folders))
+}
+
+// removeTree removes a directory of the launcher in the spool directory.
+func removeTree(spool *jobdir.Spool, name string) error {
+	root, err := os.OpenRoot(spool.Path())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.RemoveAll(name)
+}
+
+// revert makes the files of a directory those before a change that could not be made as a whole, because of a full disk. If
+// that fails, too, the next launcher completes the change.
+func (c *Configuration) revert(dir string, u *undo) error {
+	err := func() error {
+		files, folders, err := contents(dir)
+		if err != nil {
+			return err
+		}
+		j := &journal{Dir: dir}
+		list, added := back(u, files, folders)
+		j.note(list, added)
+		if err := j.carryOut(); err != nil {
+			return err
+		}
+		return c.Spool.Dir().Remove(confJournal)
+	}()
+	if err != nil {
+		return fmt.Errorf("cannot undo a part of the change, which the launcher completes when it is started again: %w", err)
+	}
+	return nil
+}
+
+// note adds changes.
+func (j *journal) note(list []configdir.Change, folders []string) {
+	for _, x := range list {
+		j.Changes = append(j.Changes, fileChange{submission.Text(x.Path), x.Text, x.Remove})
+	}
+	j.Folders = folders
+}
+
+// journal is a change that is being made. If the launcher ends meanwhile, the next one completes the change.
+type journal struct {
+	Dir     string       `json:"dir"`
+	Changes []fileChange `json:"changes"`
+	Folders []string     `json:"folders,omitempty"` // that the change removes, with all that is in them
+}
+
+// apply changes the files of a directory. It makes all changes, also if the launcher ends meanwhile.
+func (c *Configuration) apply(dir string, list []configdir.Change, folders ...string) error {
+	j := &journal{Dir: dir}
+	j.note(list, folders)
+	text, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	if err := c.Spool.Dir().WriteDurably(confJournal, text); err != nil {
+		return err
+	}
+	failpoint.At("configure-journaled")
+	if err := j.carryOut(); err != nil {
+		return err // the next launcher completes it
+	}
+	failpoint.At("configure-written")
+	return c.Spool.Dir().Remove(confJournal)
+}
+
+// carryOut makes the changes of a journal. It may be repeated.
+func (j *journal) carryOut() error {
+	d, err := configdir.Open(j.Dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Apply(nil, (&configureBody{Changes: j.Changes}).list()...); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(j.Dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, folder := range j.Folders {
+		if err := root.RemoveAll(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CompleteConfiguration completes a change of the configuration during which an earlier launcher has ended.
+func CompleteConfiguration(spool *jobdir.Spool) error {
+	text, err := spool.Dir().ReadFile(confJournal)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var j journal
+	if err == nil {
+		err = decode(text, &j)
+	}
+	if err == nil {
+		err = j.carryOut()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot complete a change of the configuration by qconf: %w", err)
+	}
+	return spool.Dir().Remove(confJournal)
+}
+
+// takeBack undoes the last change, which the front cannot use.
+func (c *Configuration) takeBack() error {
+	u := c.undo
+	c.undo = nil
+	if u == nil || time.Since(u.at) > statementTime {
+		return &refusal{errors.New("there is no change to undo, or root has been told that it is made")}
+	}
+	files, folders, err := contents(c.dir())
+	switch {
+	case err != nil:
+		return err
+	case sumOf(files) != u.sum:
+		return &refusal{errors.New("the configuration has changed since the change that is to be undone")}
+	}
+	if u.made {
+		if err := removeTree(c.Spool, confDir); err != nil {
+			return err
+		}
+	} else {
+		list, added := back(u, files, folders)
+		if err := c.apply(c.dir(), list, added...); err != nil {
+			return err
+		}
+	}
+	cluster, err := c.load(c.dir())
+	if err != nil {
+		return err
+	}
+	c.use(cluster)
+	return nil
+}
+
+// back returns the changes that make the files of a directory those before a change, and the folders that were not there.
+func back(u *undo, files map[string][]byte, folders []string) (list []configdir.Change, added []string) {
+	for path := range files {
+		if _, was := u.files[path]; !was {
+			list = append(list, configdir.Change{Path: path, Remove: true})
+		}
+	}
+	for path, text := range u.files {
+		if now, there := files[path]; !there || string(now) != string(text) {
+			list = append(list, configdir.Change{Path: path, Text: text})
+		}
+	}
+	list = slices.DeleteFunc(list, func(x configdir.Change) bool { return configdir.Check(x) != nil })
+	slices.SortFunc(list, func(a, b configdir.Change) int { return strings.Compare(a.Path, b.Path) })
+	return list, slices.DeleteFunc(slices.Clone(folders), func(f string) bool { return slices.Contains(u.folders, f) })
+}
+
+func (c *Configuration) use(cluster *qconf.Cluster) {
+	if c.Use != nil {
+		c.Use(ObjectsOf(cluster, c.Host))
+	}
+}
+
+// state answers a message of root about a change.
+func (c *Configuration) state(uid uint32, q *claim.Configure) (*claim.Place, error) {
+	if uid != 0 {
+		return nil, errors.New("only root can confirm changes of the configuration")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch q.Step {
+	case claim.StepRead:
+		return &claim.Place{Dir: c.dir(), Host: c.Host, Processors: runtime.NumCPU()}, nil
+	case claim.StepConfirm:
+		if !submission.ValidKey(q.Key) || !submission.ValidDigest(q.Digest) {
+			return nil, errClaim
+		}
+		for key, s := range c.statements {
+			if time.Since(s.at) > statementTime {
+				delete(c.statements, key)
+			}
+		}
+		switch {
+		case c.statements[q.Key] != nil:
+			return nil, errors.New("the key of the change is in use")
+		case len(c.statements) >= mostStatements:
+			return nil, fmt.Errorf("%d changes are waiting already: repeat the command later", mostStatements)
+		case c.statements == nil:
+			c.statements = map[string]*statement{}
+		}
+		c.statements[q.Key] = &statement{q.Digest, time.Now()}
+		return nil, nil
+	case claim.StepSettle:
+		// From now on the front can neither make nor undo the change.
+		delete(c.statements, q.Key)
+		if c.undo != nil && c.undo.key == q.Key {
+			c.undo = nil
+		}
+		return &claim.Place{Dir: c.dir(), Host: c.Host, Processors: runtime.NumCPU()}, nil
+	}
+	return nil, fmt.Errorf("unknown step %.20q of a change", string(q.Step))
+}
+
+// Configure orders a change of root's configuration, or refuses it. key is that of the statement of root; it is empty
+// for changes that root has not confirmed.
+func (c *Client) Configure(key string, list []configdir.Change) error {
+	b := &configureBody{Step: stepChange, Key: key}
+	for _, x := range list {
+		b.Changes = append(b.Changes, fileChange{submission.Text(x.Path), x.Text, x.Remove})
+	}
+	return c.ask(kindConfigure, b, nil)
+}
+
+// UndoConfiguration undoes the last change, and KeepConfiguration tells the launcher that the front uses it.
+func (c *Client) UndoConfiguration() error {
+	return c.ask(kindConfigure, &configureBody{Step: stepUndo}, nil)
+}
+
+// KeepConfiguration tells the launcher that the last change is not going to be undone.
+func (c *Client) KeepConfiguration() error {
+	return c.ask(kindConfigure, &configureBody{Step: stepKeep}, nil)
+}

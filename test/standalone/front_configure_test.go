@@ -1,0 +1,110 @@
+package standalone
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFrontConfigures checks that with two processes qconf of root changes root's configuration, also what the launcher
+// takes from it, and managers change all the rest.
+func TestFrontConfigures(t *testing.T) {
+	for name, own := range map[string]bool{"a directory of root": false, "no files": true} {
+		t.Run(name, func(t *testing.T) { frontConfigures(t, own) })
+	}
+}
+
+func frontConfigures(t *testing.T, builtin bool) {
+	m := newFront(t, 1)
+	dir := filepath.Join(m.dir, "conf")
+	if builtin {
+		dir = filepath.Join(m.dir, "spool", "configuration")
+		if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		// As qconf of a daemon of one process has left it.
+		if err := os.Rename(filepath.Join(m.dir, "conf"), dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(m.dir, "conf"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := m.open("out")
+	m.write("prolog", "#!/bin/sh\necho prolog >>"+out+"/said\n")
+	if err := os.Chmod(filepath.Join(m.dir, "prolog"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.start()
+	users := someUsers(t, 2)
+	manager, u := users[0], users[1]
+	good := func(r result) {
+		t.Helper()
+		if r.status != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	good(m.root("qconf", "-am", manager.Username))
+	good(m.root("qconf", "-mattr", "queue", "prolog", m.dir+"/prolog", "all.q"))
+	if text, err := os.ReadFile(dir + "/queues/all.q"); err != nil || !strings.Contains(string(text), m.dir+"/prolog") {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	run := func() string {
+		t.Helper()
+		r := m.as(u, "qsub", "-sync", "y", "-b", "y", "-wd", out, "-o", "/dev/null", "-j", "y", "true")
+		good(r)
+		return strings.Join(lines(t, out+"/said"), " ")
+	}
+	if said := run(); said != "prolog" {
+		t.Errorf("the prolog has not run: %q", said)
+	}
+
+	// Managers change what the launcher does not need, and root keeps their values.
+	good(m.as(manager, "qconf", "-mattr", "queue", "slots", "7", "all.q"))
+	m.write("calendar", "calendar_name c1\nyear NONE\nweek mon-fri=off\n")
+	good(m.as(manager, "qconf", "-Acal", m.dir+"/calendar"))
+	for _, args := range [][]string{
+		{"-mattr", "queue", "prolog", "/bin/true", "all.q"},
+		{"-mattr", "queue", "starter_method", "/bin/true", "all.q"},
+		{"-mattr", "queue", "shell", "/bin/bash", "all.q"},
+		{"-rattr", "queue", "prolog", "NONE", "all.q"},
+		{"-dq", "all.q"},
+	} {
+		if r := m.as(manager, "qconf", args...); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "only root may set it, with qconf on this host") {
+			t.Errorf("%q of a manager: %+v", args, r)
+		}
+	}
+
+	// An editor gets root's text.
+	m.write("editor", "#!/bin/sh\ngrep -q '^slots  *7' \"$1\" || exit 1\nsed -i 's,^epilog .*,epilog "+m.dir+"/prolog,' \"$1\"\n")
+	if err := os.Chmod(filepath.Join(m.dir, "editor"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	edit := m.command(t.Context(), self(t), "qconf", "-mq", "all.q")
+	edit.Env = append(edit.Env, "EDITOR="+m.dir+"/editor")
+	if said, err := edit.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	if said := run(); said != "prolog prolog prolog" {
+		t.Errorf("the prolog and the epilog have not run: %q", said)
+	}
+	for name, args := range map[string][]string{
+		"a queue that does not exist": {"-mattr", "queue", "prolog", "/bin/true", "nosuch.q"},
+		"a program without a path":    {"-mattr", "queue", "prolog", "x", "all.q"},
+		"an attribute of the start":   {"-mattr", "configuration", "min_uid", "5", "global"},
+	} {
+		if r := m.root("qconf", args...); r.status == 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	// Both processes are started again, and agree.
+	m.stop()
+	m.start()
+	if r := m.root("qconf", "-sq", "all.q"); !strings.Contains(r.stdout, "epilog                "+m.dir+"/prolog") || !strings.Contains(r.stdout, "slots                 7") {
+		t.Errorf("after a start: %+v", r)
+	}
+	if said := run(); said != "prolog prolog prolog prolog prolog" {
+		t.Errorf("after a start: %q", said)
+	}
+}
