@@ -68,7 +68,8 @@ func (c *configuration) order(key string, files map[string][]byte, use func() er
 	failpoint.At("configuration-ordered")
 	err := use()
 	if err == nil {
-		return c.launcher.KeepConfiguration()
+		_ = c.launcher.KeepConfiguration() // otherwise the launcher forgets it after a while
+		return nil
 	}
 	err = errors.New(strings.ReplaceAll(err.Error(), c.current()+"/", ""))
 	return errors.Join(err, c.write(c.launcher.UndoConfiguration), use())

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,8 +83,8 @@ type Configuration struct {
 
 // statement is a change that root has confirmed.
 type statement struct {
-	digest string
-	at     time.Time
+	base, digest string // see claim.Configure
+	at           time.Time
 }
 
 // undo has the files before a change.
@@ -155,8 +156,14 @@ func checkChanges(list []configdir.Change) error {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// configure carries out an order about the configuration.
-func (s *Server) configure(b *configureBody) error {
+// configure carries out an order about the configuration. A text that the readers of package qconf cannot cope with does not
+// end the launcher.
+func (s *Server) configure(b *configureBody) (err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			err = &refusal{fmt.Errorf("internal error: %v", what)}
+		}
+	}()
 	c := s.Configuration
 	if c == nil {
 		return &refusal{errors.New("the configuration of this daemon is not the launcher's")}
@@ -225,6 +232,9 @@ func (c *Configuration) change(key string, list []configdir.Change) error {
 		return err
 	}
 	whole, err := complete(dir, before, list)
+	if err == nil {
+		err = checkChanges(whole)
+	}
 	if err != nil {
 		return &refusal{err}
 	}
@@ -233,7 +243,7 @@ func (c *Configuration) change(key string, list []configdir.Change) error {
 		return nil
 	}
 	if key != "" {
-		if err := c.redeem(key, list); err != nil {
+		if err := c.redeem(key, list, files); err != nil {
 			return &refusal{err}
 		}
 	}
@@ -260,7 +270,7 @@ func (c *Configuration) change(key string, list []configdir.Change) error {
 		return errors.Join(err, c.revert(dir, u))
 	}
 	if now, _, err := contents(dir); err == nil {
-		u.sum = sumOf(now)
+		u.sum = configdir.Sum(now)
 		c.undo = u
 	}
 	c.use(after)
@@ -277,15 +287,6 @@ func complete(dir string, current *qconf.Cluster, list []configdir.Change) ([]co
 	return d.Complete(current, list)
 }
 
-// sumOf identifies the files of a directory.
-func sumOf(files map[string][]byte) string {
-	var list []configdir.Change
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		list = append(list, configdir.Change{Path: path, Text: files[path]})
-	}
-	return configdir.Digest("", list)
-}
-
 // contents returns the files and folders of a configuration directory.
 func contents(dir string) (files map[string][]byte, folders []string, err error) {
 	fsys, err := configdir.Trusted(dir)
@@ -296,14 +297,16 @@ func contents(dir string) (files map[string][]byte, folders []string, err error)
 }
 
 // redeem refuses a change that root has not confirmed. Each statement is good for one order.
-func (c *Configuration) redeem(key string, list []configdir.Change) error {
+func (c *Configuration) redeem(key string, list []configdir.Change, files map[string][]byte) error {
 	s := c.statements[key]
 	delete(c.statements, key)
 	switch {
 	case s == nil || time.Since(s.at) > statementTime:
 		return errors.New("root has not confirmed the change, or too long ago")
+	case s.base != configdir.Sum(files):
+		return errors.New("the configuration has changed since root has confirmed the change: repeat the command")
 	case s.digest != configdir.Digest(key, list):
-		return errors.New("root has confirmed another change: the configuration may have changed meanwhile, repeat the command")
+		return errors.New("root has confirmed another change: repeat the command")
 	}
 	return nil
 }
@@ -440,7 +443,7 @@ func (c *Configuration) takeBack() error {
 	switch {
 	case err != nil:
 		return err
-	case sumOf(files) != u.sum:
+	case configdir.Sum(files) != u.sum:
 		return &refusal{errors.New("the configuration has changed since the change that is to be undone")}
 	}
 	if u.made {
@@ -495,7 +498,7 @@ func (c *Configuration) state(uid uint32, q *claim.Configure) (*claim.Place, err
 	case claim.StepRead:
 		return &claim.Place{Dir: c.dir(), Host: c.Host, Processors: runtime.NumCPU()}, nil
 	case claim.StepConfirm:
-		if !submission.ValidKey(q.Key) || !submission.ValidDigest(q.Digest) {
+		if !submission.ValidKey(q.Key) || !submission.ValidDigest(q.Digest) || !submission.ValidDigest(q.Base) {
 			return nil, errClaim
 		}
 		for key, s := range c.statements {
@@ -511,7 +514,7 @@ func (c *Configuration) state(uid uint32, q *claim.Configure) (*claim.Place, err
 		case c.statements == nil:
 			c.statements = map[string]*statement{}
 		}
-		c.statements[q.Key] = &statement{q.Digest, time.Now()}
+		c.statements[q.Key] = &statement{q.Base, q.Digest, time.Now()}
 		return nil, nil
 	case claim.StepSettle:
 		// From now on the front can neither make nor undo the change.
@@ -531,15 +534,32 @@ func (c *Client) Configure(key string, list []configdir.Change) error {
 	for _, x := range list {
 		b.Changes = append(b.Changes, fileChange{submission.Text(x.Path), x.Text, x.Remove})
 	}
-	return c.ask(kindConfigure, b, nil)
+	return c.configure(b)
+}
+
+// configureTime is how long a front waits for a change. All users wait with it.
+const configureTime = 15 * time.Second
+
+// configure sends an order about the configuration. It does not wait for the next launcher.
+func (c *Client) configure(b *configureBody) error {
+	c.mu.Lock()
+	away := c.line == nil
+	c.mu.Unlock()
+	if away {
+		return errors.New("the launcher, which changes the configuration, is not running: repeat the command later")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), configureTime)
+	defer cancel()
+	_, err := c.call(ctx, kindConfigure, b, -1, nil)
+	return err
 }
 
 // UndoConfiguration undoes the last change, and KeepConfiguration tells the launcher that the front uses it.
 func (c *Client) UndoConfiguration() error {
-	return c.ask(kindConfigure, &configureBody{Step: stepUndo}, nil)
+	return c.configure(&configureBody{Step: stepUndo})
 }
 
 // KeepConfiguration tells the launcher that the last change is not going to be undone.
 func (c *Client) KeepConfiguration() error {
-	return c.ask(kindConfigure, &configureBody{Step: stepKeep}, nil)
+	return c.configure(&configureBody{Step: stepKeep})
 }

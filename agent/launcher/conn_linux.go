@@ -201,3 +201,17 @@ func contentOf(fd, most int) ([]byte, error) {
 	}
 	return b, nil
 }
+
+// descriptorUser owns the descriptor that is sent with an answer: a directory, or a connection.
+type descriptorUser interface {
+	Use(func(fd int) error) error
+}
+
+// connection is a descriptor that is used once.
+type connection int
+
+// Use calls f, and closes the descriptor.
+func (c connection) Use(f func(fd int) error) error {
+	defer func() { _ = unix.Close(int(c)) }()
+	return f(int(c))
+}

@@ -3,12 +3,14 @@ package launcher
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/internal/configdir"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/internal/submission/claim"
@@ -40,6 +42,8 @@ func FuzzOrder(f *testing.F) {
 		kindPrioritise: prioritiseBody{[]sharer{{id, 5, 100}}},
 		kindRemove:     &removeBody{id, true}, kindRemoveScript: &scriptBody{7},
 		kindPrepareTask: &taskBody{ID: job.ID{Job: 7, PETask: "1.h"}, Command: []string{"true", "\xff"}, Dir: "/", Env: []string{"A=b"}, Record: []byte("r\n")},
+		kindConfigure:   configureBody{Step: stepChange, Key: "k", Changes: []fileChange{{Path: "queues/all.q", Text: []byte("qname all.q\n")}, {Path: "pes/\xff", Remove: true}}},
+		kindMail:        mailBody{Mailer: "/m", To: []submission.Text{"alice", "-x"}, Subject: "s", Text: "t\n"},
 	} {
 		text, _, err := packOrder(k, 1, body, 0)
 		if err != nil {
@@ -83,6 +87,19 @@ func FuzzOrder(f *testing.F) {
 			t.Fatalf("%q became %q (%v)", first, second, err)
 		}
 		switch b := o.body.(type) {
+		case *configureBody:
+			checkChangesOf(t, b.list())
+		case *mailBody:
+			if checkMail(b) == nil {
+				for _, to := range b.To {
+					if to == "" || strings.HasPrefix(string(to), "-") || strings.ContainsAny(string(to), " \n/|:\x00\x1b") {
+						t.Errorf("the address %q passes", to)
+					}
+				}
+				if strings.ContainsAny(string(b.Subject), "\n\r\x00\x1b") {
+					t.Errorf("the subject %q passes", b.Subject)
+				}
+			}
 		case *noteBody:
 			if checkNote(b.Note) == nil && strings.ContainsAny(b.Note.File+b.Note.Mark, "/.") {
 				t.Errorf("the note %+v may be written", b.Note)
@@ -100,6 +117,38 @@ func FuzzOrder(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkChangesOf checks that no change of the configuration passes that leads out of its directory.
+func checkChangesOf(t *testing.T, list []configdir.Change) {
+	t.Helper()
+	if checkChanges(list) != nil {
+		return
+	}
+	for _, c := range list {
+		kind, name, in := strings.Cut(c.Path, "/")
+		if kind == "" || strings.HasPrefix(kind, ".") || in && (name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\n\x00")) {
+			t.Errorf("the file %q may be changed", c.Path)
+		}
+	}
+	if err := inMemory(list); err != nil {
+		t.Error(err)
+	}
+}
+
+// inMemory checks that the changes can be made in memory.
+func inMemory(list []configdir.Change) error {
+	files := map[string][]byte{}
+	for _, c := range list {
+		if !c.Remove {
+			files[c.Path] = c.Text
+		}
+	}
+	found, _, err := configdir.Contents(configdir.Memory(files, nil))
+	if err == nil && len(found) != len(files) {
+		err = fmt.Errorf("of the files %q only %q are found", files, found)
+	}
+	return err
 }
 
 // noSubmissions are those of users who have submitted nothing.
@@ -129,6 +178,8 @@ func FuzzClaim(f *testing.F) {
 		{Key: "b", Digest: digest, Of: &claim.Source{UID: uid, Key: "k", Digest: digest}, Job: number},
 		{Key: "c", Digest: digest, Of: &claim.Source{UID: uid, Key: "k", Digest: digest}},
 		{Key: "../d", Digest: digest, For: &owner},
+		{Configure: &claim.Configure{Step: claim.StepConfirm, Key: "k", Digest: digest}},
+		{Configure: &claim.Configure{Step: claim.StepRead}},
 		{Key: "e", Digest: digest, Of: &claim.Source{UID: uid, Key: "k", Digest: digest}, Job: number, For: &owner},
 	} {
 		text, err := json.Marshal(&c)
@@ -141,10 +192,16 @@ func FuzzClaim(f *testing.F) {
 	if err := s.Add(uid, "k", digest); err != nil {
 		f.Fatal(err)
 	}
-	d := &SubmissionSocket{submissions: s}
+	d := &SubmissionSocket{submissions: s, Configuration: &Configuration{}}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var q claim.Claim
 		if decode(text, &q) != nil {
+			return
+		}
+		if q.Configure != nil {
+			if place, err := d.configure(uid, &q); err == nil || place != nil {
+				t.Errorf("%s: a user confirms a change of the configuration", text)
+			}
 			return
 		}
 		own := q.For == nil || *q.For == uid
@@ -152,7 +209,7 @@ func FuzzClaim(f *testing.F) {
 			if got, err := s.Find(uid, q.Key); err != nil || got != q.Digest || !own {
 				t.Errorf("%s: the launcher has %q (%v)", text, got, err)
 			}
-		} else if q.Key == "e" && q.For != nil && own && q.Digest == digest && *q.Of == (claim.Source{UID: uid, Key: "k", Digest: digest}) && q.Job > 0 {
+		} else if q.Key == "e" && q.For != nil && own && q.Digest == digest && q.Of != nil && *q.Of == (claim.Source{UID: uid, Key: "k", Digest: digest}) && q.Job > 0 {
 			t.Errorf("%s: %v", text, err)
 		}
 		err := s.eachName(func(of uint32, key string, _ bool) error {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -161,4 +163,12 @@ func (d *directories) has(number int, list func() ([]job.ID, error)) (bool, erro
 		delete(d.of, number)
 	}
 	return has, nil
+}
+
+// noteRemoved notes that a directory does not exist any more, if that is so. The caller has the lock on the job.
+func (s *Server) noteRemoved(id job.ID) {
+	var st unix.Stat_t
+	if err := unix.Lstat(jobdir.Area(s.Spool.Path()).JobPath(key(id)), &st); errors.Is(err, unix.ENOENT) {
+		s.directories.removed(key(id))
+	}
 }

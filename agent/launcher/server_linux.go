@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/submission"
@@ -161,43 +159,6 @@ func (s *Server) Serve(c *conn) error {
 	}
 }
 
-// turns limit the orders that are carried out at the same time.
-type turns struct {
-	orders, waits, verifies, mails chan struct{}
-	bytes                          *budget
-}
-
-func tryTurn(room chan struct{}) bool {
-	select {
-	case room <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func tooMany(room chan struct{}, k kind) error {
-	return fmt.Errorf("the front is waiting for %d orders %s already", cap(room), k)
-}
-
-// waitToo answers an order to launch a job a second time, when the supervisor has ended.
-func (s *Server) waitToo(ctx context.Context, c *conn, o *received, room chan struct{}) {
-	a := &answer{Number: o.envelope.Number, compact: true}
-	if !tryTurn(room) {
-		s.refuse(c, o, tooMany(room, kindWait))
-		return
-	}
-	defer func() { <-room }()
-	var body any
-	b, err := s.wait(ctx, o.launchedJob())
-	if err != nil {
-		a.Error = errorOf(err)
-	} else {
-		body = b
-	}
-	_ = s.reply(c, a, body, -1)
-}
-
 // forget closes the jobs of a front that has ended. The next front opens them again.
 func (s *Server) forget() {
 	s.mu.Lock()
@@ -326,20 +287,6 @@ func (s *Server) carriedOut(o *received, err error) {
 	if _, ok := errors.AsType[*refusal](err); ok && !errors.Is(err, fs.ErrNotExist) {
 		s.refused(string(o.envelope.Order), err)
 	}
-}
-
-// descriptorUser owns the descriptor that is sent with an answer: a directory, or a connection.
-type descriptorUser interface {
-	Use(func(fd int) error) error
-}
-
-// connection is a descriptor that is used once.
-type connection int
-
-// Use calls f, and closes the descriptor.
-func (c connection) Use(f func(fd int) error) error {
-	defer func() { _ = unix.Close(int(c)) }()
-	return f(int(c))
 }
 
 // reply sends an answer, with a descriptor; -1 for none. An error is one of the connection, which ends with the
@@ -644,14 +591,6 @@ func (s *Server) discard(id job.ID) error {
 	defer s.drop(id)
 	defer s.noteRemoved(id)
 	return launch.Discard(s.Spool, groups, id)
-}
-
-// noteRemoved notes that a directory does not exist any more, if that is so. The caller has the lock on the job.
-func (s *Server) noteRemoved(id job.ID) {
-	var st unix.Stat_t
-	if err := unix.Lstat(jobdir.Area(s.Spool.Path()).JobPath(key(id)), &st); errors.Is(err, unix.ENOENT) {
-		s.directories.removed(key(id))
-	}
 }
 
 // terminal connects with the supervisor of an interactive job, which sends the terminal over the connection.

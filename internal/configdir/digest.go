@@ -35,6 +35,15 @@ func Digest(key string, changes []Change) string {
 	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
 }
 
+// Sum identifies the files of a directory.
+func Sum(files map[string][]byte) string {
+	var list []Change
+	for _, name := range sortedNames(files) {
+		list = append(list, Change{Path: name, Text: files[name]})
+	}
+	return Digest("", list)
+}
+
 // Check refuses a change of a file that the directory cannot contain, or that readers skip.
 func Check(c Change) error { return check(c.Path) }
 

@@ -1,6 +1,7 @@
 package standalone
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,4 +108,36 @@ func frontConfigures(t *testing.T, builtin bool) {
 	if said := run(); said != "prolog prolog prolog prolog prolog" {
 		t.Errorf("after a start: %q", said)
 	}
+}
+
+// TestFrontMail checks that the mailer of a daemon of two processes may run set-group-ID programs, such as postdrop of
+// Postfix, although the front may not.
+func TestFrontMail(t *testing.T) {
+	m := newFront(t, 1)
+	out := m.open("out")
+	id, err := os.ReadFile("/usr/bin/id")
+	if err != nil {
+		t.Skip("this host has no /usr/bin/id")
+	}
+	program := filepath.Join(m.dir, "postdrop")
+	m.write("postdrop", string(id))
+	const mail = 8
+	if err := errors.Join(os.Chown(program, 0, mail), os.Chmod(program, 0o755|os.ModeSetgid)); err != nil {
+		t.Fatal(err)
+	}
+	m.write("mailer", "#!/bin/sh\ntext=$(cat)\necho \"$(id -un) $("+program+" -g) $*\" >>"+out+"/mails\n")
+	if err := os.Chmod(filepath.Join(m.dir, "mailer"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\nmailer "+m.dir+"/mailer\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	if r := m.as(u, "qsub", "-b", "y", "-m", "e", "-M", "someone@example.org", "-wd", out, "-o", "/dev/null", "-j", "y", "true"); r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	m.until("the mail is sent", func() bool { return len(lines(t, out+"/mails")) == 1 })
+	if said := lines(t, out+"/mails")[0]; !strings.HasPrefix(said, "nobody 8 -s Job 1 (true) Complete") || !strings.HasSuffix(said, " someone@example.org") {
+		t.Errorf("the mailer says %q", said)
+	}
+	m.refusedNothing()
 }

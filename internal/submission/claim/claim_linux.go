@@ -62,7 +62,9 @@ type Claim struct {
 // Configure is a message of qconf of root about the configuration of a daemon.
 type Configure struct {
 	Step Step `json:"step"`
-	// Key and Digest are those of the change: see configdir.Digest.
+	// Base identifies the files before the change (configdir.Sum): the launcher refuses the change if they are other ones
+	// then. Key and Digest are those of the change: see configdir.Digest.
+	Base   string `json:"base,omitempty"`
 	Key    string `json:"key,omitempty"`
 	Digest string `json:"digest,omitempty"`
 }

@@ -35,11 +35,11 @@ func (c *Command) configure(ctx context.Context, q *api.CommandRequest, in *comm
 		return nil, nil, errors.New("the daemon requests another confirmation of the command")
 	}
 	change := &confirmedChange{socket: string(a.Confirm), key: rand.Text()}
-	at, err := change.tell(ctx, claim.StepRead, "")
+	at, err := change.tell(ctx, &claim.Configure{Step: claim.StepRead})
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster, err := readConfiguration(at)
+	cluster, base, err := readConfiguration(at)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,7 +66,7 @@ func (c *Command) configure(ctx context.Context, q *api.CommandRequest, in *comm
 	}
 	slices.SortFunc(change.list, func(a, b configdir.Change) int { return strings.Compare(a.Path, b.Path) })
 	change.stdout, change.stderr, change.exit = r.Stdout, r.Stderr+r.Hint, r.Exit
-	if _, err := change.tell(ctx, claim.StepConfirm, configdir.Digest(change.key, change.list)); err != nil {
+	if _, err := change.tell(ctx, &claim.Configure{Step: claim.StepConfirm, Base: base, Digest: configdir.Digest(change.key, change.list)}); err != nil {
 		return nil, nil, err
 	}
 	q.Key, q.Edited, q.Confirmed = rand.Text(), typed.Edited, change.key
@@ -74,15 +74,15 @@ func (c *Command) configure(ctx context.Context, q *api.CommandRequest, in *comm
 }
 
 // tell sends the launcher a message about the change.
-func (x *confirmedChange) tell(ctx context.Context, step claim.Step, digest string) (at *claim.Place, err error) {
+func (x *confirmedChange) tell(ctx context.Context, q *claim.Configure) (at *claim.Place, err error) {
 	err = patiently(ctx, func() error {
 		launcher, err := claim.Dial(ctx, x.socket)
 		if err != nil {
 			return err
 		}
 		defer launcher.Close()
-		q := &claim.Configure{Step: step, Key: x.key, Digest: digest}
-		if at, err = launcher.Configure(q); errors.Is(err, claim.ErrEnd) && step == claim.StepConfirm {
+		q.Key = x.key
+		if at, err = launcher.Configure(q); errors.Is(err, claim.ErrEnd) && q.Step == claim.StepConfirm {
 			return fmt.Errorf("%w; repeat the command", errors.New(err.Error())) // the key may be in use
 		}
 		return err
@@ -90,21 +90,24 @@ func (x *confirmedChange) tell(ctx context.Context, step claim.Step, digest stri
 	return at, err
 }
 
-// readConfiguration reads root's configuration.
-func readConfiguration(at *claim.Place) (*qconf.Cluster, error) {
+// readConfiguration reads root's configuration. sum identifies its files.
+func readConfiguration(at *claim.Place) (cluster *qconf.Cluster, sum string, err error) {
 	base, err := qconf.BuiltinOn(at.Host, at.Processors)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	files, err := configdir.Trusted(at.Dir)
+	fsys, err := configdir.Trusted(at.Dir)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	cluster, err := qconf.Load(files, base)
+	files, folders, err := configdir.Contents(fsys)
+	if err == nil {
+		cluster, err = qconf.Load(configdir.Memory(files, folders), base)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the configuration: %w", qconf.Within(at.Dir, err))
+		return nil, "", fmt.Errorf("cannot read the configuration: %w", qconf.Within(at.Dir, err))
 	}
-	return cluster, nil
+	return cluster, configdir.Sum(files), nil
 }
 
 // settle finds out what became of a change, after the answer a of the daemon, or its failure. From then on the daemon can
@@ -113,7 +116,7 @@ func (x *confirmedChange) settle(a *api.CommandAnswer, failed error) (*api.Comma
 	// Not with the context of the command: also an interrupted command says what became of it.
 	ctx, cancel := context.WithTimeout(context.Background(), claim.Patience)
 	defer cancel()
-	at, err := x.tell(ctx, claim.StepSettle, "")
+	at, err := x.tell(ctx, &claim.Configure{Step: claim.StepSettle})
 	if err != nil {
 		return nil, errors.Join(failed, fmt.Errorf("cannot find out whether the configuration has changed: %w; see qconf -s", err))
 	}
