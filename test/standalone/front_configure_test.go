@@ -2,10 +2,13 @@ package standalone
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/execd-project/execd/internal/testenv"
 )
 
 // TestFrontConfigures checks that with two processes qconf of root changes root's configuration, also what the launcher
@@ -138,6 +141,94 @@ func TestFrontMail(t *testing.T) {
 	m.until("the mail is sent", func() bool { return len(lines(t, out+"/mails")) == 1 })
 	if said := lines(t, out+"/mails")[0]; !strings.HasPrefix(said, "nobody 8 -s Job 1 (true) Complete") || !strings.HasSuffix(said, " someone@example.org") {
 		t.Errorf("the mailer says %q", said)
+	}
+	m.refusedNothing()
+}
+
+// TestFrontConfigureKilled checks that a change of root is made as a whole or not at all, that qconf says what became of
+// it, and that both processes agree, wherever the launcher or the front is killed.
+func TestFrontConfigureKilled(t *testing.T) {
+	t.Parallel()
+	configureKilledAt(t, "configure-journaled")
+}
+
+// TestSoakFrontConfigureKilled does so with all places that a change passes.
+func TestSoakFrontConfigureKilled(t *testing.T) {
+	testenv.Soak(t)
+	configureKilledAt(t, "configure-journaled", "configure-written", "configuration-ordered")
+}
+
+func configureKilledAt(t *testing.T, points ...string) {
+	t.Helper()
+	m := newFront(t, 1)
+	mortal := t.TempDir()
+	if err := testenv.Build(mortal, "failpoint"); err != nil {
+		t.Fatal(err)
+	}
+	testenv.LetIn(t, mortal)
+	m.write("conf/queues/b.q", fmt.Sprintf("qname b.q\nhostlist %s\nslots 0\nshell /bin/sh\n", hostName))
+	out, log, usual := m.open("out"), filepath.Join(m.dir, "log"), m.bin
+	u := someUsers(t, 1)[0]
+	fronts := func() int {
+		text, _ := os.ReadFile(log)
+		return strings.Count(string(text), "the front has ended")
+	}
+	for _, point := range points {
+		program := filepath.Join(m.dir, point)
+		m.write(point, "#!/bin/sh\necho "+point+" >>"+out+"/said\n")
+		if err := os.Chmod(program, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		before := fronts()
+		m.bin, m.env = mortal, []string{"EXECD_FAILPOINT=" + point}
+		m.start()
+		m.bin, m.env = usual, nil
+		configured := make(chan result, 1)
+		go func() { configured <- m.root("qconf", "-mattr", "queue", "prolog", program, "all.q,b.q") }()
+		_, gone := m.daemon.Process()
+		which := ""
+		m.until(point+" is met", func() bool {
+			select {
+			case <-gone:
+				which = "launcher"
+			default:
+				if fronts() > before {
+					which = "front"
+				}
+			}
+			return which != ""
+		})
+		if which == "launcher" {
+			m.bin = mortal // the front goes on with the next launcher of the same program
+		} else {
+			m.daemon.Kill()
+		}
+		m.start()
+		m.bin = usual
+		r := <-configured
+		made := 0
+		for _, queue := range []string{"all.q", "b.q"} {
+			text, err := os.ReadFile(filepath.Join(m.dir, "conf", "queues", queue))
+			if err != nil {
+				t.Fatal(err)
+			}
+			made += strings.Count(string(text), program)
+		}
+		said := r.status == 0 || strings.Contains(r.stderr, "has changed")
+		if made == 1 || said != (made == 2) {
+			t.Errorf("%s: %d of 2 queues have the program, and qconf says %+v", point, made, r)
+		}
+		if _, err := os.Lstat(filepath.Join(m.dir, "spool", "configuration.journal")); err == nil {
+			t.Errorf("%s: the journal is still there", point)
+		}
+		t.Logf("%s, %s killed: %+v", point, which, r)
+		if r := m.as(u, "qsub", "-sync", "y", "-b", "y", "-wd", out, "-o", "/dev/null", "-j", "y", "true"); r.status != 0 {
+			t.Errorf("%s: %+v", point, r)
+		}
+		if list := lines(t, out+"/said"); made == 2 && (len(list) == 0 || list[len(list)-1] != point) {
+			t.Errorf("%s: the prologs have said %q", point, list)
+		}
+		m.stop()
 	}
 	m.refusedNothing()
 }
