@@ -105,7 +105,7 @@ type configureBody struct {
 	Changes []fileChange `json:"changes,omitempty"`
 }
 
-// configureStep is what is done about a change.
+// configureStep is a step of a change.
 type configureStep string
 
 const (

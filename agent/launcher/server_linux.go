@@ -42,7 +42,7 @@ type Server struct {
 	// Program and Args identify the fronts that this launcher starts, see ClientOptions; empty if any front will do.
 	Program string
 	Args    []string
-	// Configuration is what qconf changes; nil for none. Its objects are those of Rules.Site.
+	// Configuration is the configuration that qconf changes; nil for none. Its objects are those of Rules.Site.
 	Configuration *Configuration
 	// Refused is called for each refused order, for the audit log.
 	Refused func(order string, err error)

@@ -69,7 +69,7 @@ type Configure struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// Step is what a Configure is for.
+// Step is the purpose of a Configure.
 type Step string
 
 // The steps of a change.
