@@ -296,7 +296,7 @@ func (p *player) play(i int) error {
 		}
 		timed := i > 0 && p.lines[i-1].Kind == script.Clock
 		if !timed && i+1 < len(p.lines) && p.lines[i+1].Kind == script.Wait {
-			p.events.add(event{at: p.now + loadArrives, kind: reported, command: l.Load.Host})
+			p.events.add(event{at: p.now + p.table.loadArrives(p.lines[i+1].Wait), kind: reported, command: l.Load.Host})
 			break
 		}
 		p.unseen, p.waited = enough, false

@@ -20,8 +20,12 @@ const (
 	loadTakes    = 2500
 )
 
-// loadArrives is the delay, in milliseconds, until a host has reported a changed load value.
-const loadArrives = 3500
+// loadArrives returns the delay, in milliseconds, until a host has reported a changed load value, if the
+// script waits for so long: two scheduling runs during the wait know the value, if it is long enough.
+func (t *timetable) loadArrives(wait time.Duration) int64 {
+	const latest = 3500
+	return min(latest, max(0, loadTakes+wait.Milliseconds()-2*t.interval))
+}
 
 // runsAt is the time of a scheduling run within its second, in milliseconds.
 const runsAt = 500
