@@ -31,7 +31,8 @@ func (c *cell) tasks(job int) map[int]int {
 	return n
 }
 
-// once waits until each task of a job has its record, and fails if a task has two.
+// once waits until each task of a job has its record, and fails if a task has run twice. sge_qmaster writes a record
+// before it notes that it has the report: if it is killed in between, it writes the record of the same run again.
 func (c *cell) once(job, tasks int, within time.Duration) {
 	c.Helper()
 	err := c.Poll(within, "each task has a record", func() (bool, error) {
@@ -41,10 +42,15 @@ func (c *cell) once(job, tasks int, within time.Duration) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	for task, n := range c.tasks(job) {
-		if n != 1 {
-			c.Errorf("task %d has %d records", task, n)
+	runs := map[int]gridengine.Record{}
+	for _, r := range c.recordsOf(job) {
+		first, ok := runs[r.Task()]
+		for _, name := range []string{"start_time", "end_time", "ru_nvcsw", "ru_minflt"} {
+			if ok && r[name] != first[name] {
+				c.Errorf("task %d has run twice: its records have %s %s and %s", r.Task(), name, first[name], r[name])
+			}
 		}
+		runs[r.Task()] = r
 	}
 	for _, r := range c.recordsOf(job) {
 		if r["failed"] != "0" || r["exit_status"] != strconv.Itoa(r.Task()%90) {
