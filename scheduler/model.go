@@ -197,13 +197,13 @@ type variant struct {
 
 type instanceModel struct {
 	variant
-	queue     QueueID
-	host      HostID
-	name      string
-	settings  qconf.QueueInstance
-	load      []threshold
-	suspend   []threshold
-	ambiguous error // the settings contradict each other; nil if they do not
+	queue        QueueID
+	host         HostID
+	name         string
+	settings     qconf.QueueInstance
+	load         []threshold
+	suspend      []threshold
+	ambiguous    error // the settings contradict each other; nil if they do not
 	subordinates []subordinate
 }
 

@@ -3,6 +3,7 @@ package launcher
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("the front has\n%+v, expected\n%+v (%v)", mine, d, err)
 	}
 	for name, text := range map[string][]byte{
-		"nothing": {}, "a part": changes[:len(changes)-1], "more": append(changes[:len(changes):len(changes)], 0),
+		"nothing": {}, "a part": changes[:len(changes)-1], "more": append(slices.Clip(changes), 0),
 	} {
 		if err := change(copyOf(from), text); err == nil {
 			t.Errorf("%s is accepted", name)

@@ -482,7 +482,7 @@ func (c *Client) Remove(id job.ID, keep bool) error {
 	return err
 }
 
-// scriptState is what is known of the script of a job.
+// scriptState says whether the launcher still has the script of a job.
 type scriptState struct {
 	stored uint64 // a number that no other order to store it has
 	gone   bool   // the launcher has removed it since

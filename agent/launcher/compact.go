@@ -425,7 +425,7 @@ func (r *compactReader) fields(fields []compactField, read func(*compactField) e
 }
 
 func timeOf(v reflect.Value) time.Time {
-	t, _ := v.Interface().(time.Time)
+	t, _ := reflect.TypeAssert[time.Time](v)
 	return t
 }
 
