@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -177,6 +178,7 @@ func (s *Server) configure(b *configureBody) (err error) {
 		return c.takeBack()
 	case stepKeep:
 		c.undo = nil
+		debug.FreeOSMemory() // a configuration takes some megabytes while it is read, which the launcher does not need again
 		return nil
 	}
 	return &refusal{fmt.Errorf("unknown step %.20q of a change", string(b.Step))}

@@ -175,9 +175,16 @@ func TestForgedConfigurations(t *testing.T) {
 			}
 		})
 	}
-	if q := s.Rules.Site.queue("all.q"); q == nil || q.Prolog != "/site/prolog" {
+	if q := inUse(s, "all.q"); q == nil || q.Prolog != "/site/prolog" {
 		t.Errorf("the launcher has the queue %+v", q)
 	}
+}
+
+// inUse returns a queue that the launcher uses.
+func inUse(s *Server, name string) *Queue {
+	s.configuring.RLock()
+	defer s.configuring.RUnlock()
+	return s.Rules.Site.queue(name)
 }
 
 // askLong sends an order with a body in a file in memory.
@@ -254,7 +261,7 @@ func TestStatements(t *testing.T) {
 		if text := string(textsIn(t, dir)["queues/all.q"]); !strings.Contains(text, "prolog "+program+"\n") {
 			t.Errorf("%s: the file is %q", what, text)
 		}
-		if q := s.Rules.Site.queue("all.q"); q == nil || q.Prolog != program {
+		if q := inUse(s, "all.q"); q == nil || q.Prolog != program {
 			t.Errorf("%s: the launcher has %+v, expected %s", what, q, program)
 		}
 	}

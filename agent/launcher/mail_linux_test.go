@@ -85,9 +85,9 @@ func TestForgedMails(t *testing.T) {
 		}
 	}
 	for mailer, want := range map[string]string{"root@": "would run as root", "backup@": "would run as user backup"} {
-		s.Rules.Site.Mailer = mailer + string(good.Mailer)
+		s.UseObjects(&Objects{Mailer: mailer + string(good.Mailer)})
 		b := good
-		b.Mailer = submission.Text(s.Rules.Site.Mailer)
+		b.Mailer = submission.Text(mailer) + good.Mailer
 		if e := w.ask(kindMail, &b); e == nil || !strings.Contains(e.Text, want) {
 			t.Errorf("%s: %+v, expected %q", mailer, e, want)
 		}

@@ -130,7 +130,7 @@ func otherUsers(d *job.Description) []procedure {
 }
 
 // remedy tells the administrator how to permit a procedure that the launcher has refused.
-const remedy = "with --front-user, write it into the directory of --conf and start the daemon again"
+const remedy = "with --front-user, write it into the directory of --conf and start the daemon again; root may use qconf of execd standalone instead"
 
 // checkProcedures refuses procedures of other users than the owner, except those that root's configuration has for
 // the queue and the parallel environment of the job, and those that the host's file permits (execd-procedures(5)).

@@ -260,7 +260,7 @@ func (r *Rules) checkCommands(d *job.Description) error {
 			continue // see checkProcedures
 		}
 		if c.text != "" && !slices.Contains(r.Site.Commands, c.text) {
-			return fmt.Errorf("%s %q is not in root's configuration: with --front-user, write it into the directory of --conf and start the daemon again", c.what, c.text)
+			return fmt.Errorf("%s %q is not in root's configuration: with --front-user, set it as root with qconf", c.what, c.text)
 		}
 	}
 	return nil

@@ -3,7 +3,9 @@ package standalone
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,6 +22,7 @@ func TestFrontConfigures(t *testing.T) {
 }
 
 func frontConfigures(t *testing.T, builtin bool) {
+	t.Helper()
 	m := newFront(t, 1)
 	dir := filepath.Join(m.dir, "conf")
 	if builtin {
@@ -27,7 +30,7 @@ func frontConfigures(t *testing.T, builtin bool) {
 		if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		// As qconf of a daemon of one process has left it.
+		// As qconf of a daemon of one process makes it.
 		if err := os.Rename(filepath.Join(m.dir, "conf"), dir); err != nil {
 			t.Fatal(err)
 		}
@@ -39,6 +42,19 @@ func frontConfigures(t *testing.T, builtin bool) {
 	m.write("prolog", "#!/bin/sh\necho prolog >>"+out+"/said\n")
 	if err := os.Chmod(filepath.Join(m.dir, "prolog"), 0o755); err != nil {
 		t.Fatal(err)
+	}
+	if builtin { // the division of the spool directory leaves the configuration to root
+		two := m.args
+		m.args = nil
+		m.start()
+		if r := m.root("qconf", "-mattr", "queue", "slots", "3", "all.q"); r.status != 0 {
+			t.Fatalf("one process: %+v", r)
+		}
+		m.stop()
+		if err := os.RemoveAll(filepath.Dir(m.socket())); err != nil { // another directory than the default one is not given away
+			t.Fatal(err)
+		}
+		m.args = two
 	}
 	m.start()
 	users := someUsers(t, 2)
@@ -231,4 +247,39 @@ func configureKilledAt(t *testing.T, points ...string) {
 		m.stop()
 	}
 	m.refusedNothing()
+}
+
+// TestFrontOfEarlierVersion checks that a front with a configuration of its own, which qconf has made under an earlier
+// version, continues to use it, that the launcher does not, and that the daemon says so.
+func TestFrontOfEarlierVersion(t *testing.T) {
+	t.Parallel()
+	m := newFront(t, 1)
+	m.start()
+	m.until("the daemon answers", func() bool { return m.root("qstat").status == 0 })
+	m.stop()
+	own := filepath.Join(m.place(), "configuration")
+	if err := os.CopyFS(own, os.DirFS(filepath.Join(m.dir, "conf"))); err != nil {
+		t.Fatal(err)
+	}
+	who, err := user.Lookup(frontUser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := filepath.WalkDir(own, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, number(t, who.Uid), number(t, who.Gid)))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m.start()
+	if r := m.root("qconf", "-mattr", "queue", "prolog", "/bin/true", "all.q"); r.status != 0 {
+		t.Errorf("%+v", r)
+	}
+	for path, want := range map[string]bool{own: true, filepath.Join(m.dir, "conf"): false} {
+		if text, err := os.ReadFile(path + "/queues/all.q"); err != nil || strings.Contains(string(text), "/bin/true") != want {
+			t.Errorf("%s has the queue %s (%v)", path, text, err)
+		}
+	}
+	if log := m.log(); !strings.Contains(log, "the launcher does not know these changes") {
+		t.Errorf("the daemon says\n%s", log)
+	}
 }
