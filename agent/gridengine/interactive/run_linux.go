@@ -35,6 +35,8 @@ type Options struct {
 	Shell string // of the user
 	Env   []string
 	Dir   string // working directory; empty for the current one
+
+	sizePatience time.Duration // the constant, or another time in tests
 }
 
 // The environment variables with the client's address and command.
@@ -56,6 +58,9 @@ const (
 	responsePause   = 10 * time.Second
 	hangUpPause     = 2 * time.Second
 	outputPause     = time.Second
+	// The client sends its settings and the size of its window from different threads, in any order. One without a window
+	// sends no size.
+	sizePatience = 500 * time.Millisecond
 )
 
 // mostOutput is more than a finished command can have left in a pipe or a terminal, in bytes: any
@@ -100,13 +105,21 @@ func (o Options) serve(ctx context.Context, nc net.Conn, host string) (int, erro
 		return ExitStatus, fmt.Errorf("cannot connect to the client of this job: %w", err)
 	}
 	defer conn.Abort()
-	r := &relay{Options: o, conn: conn, answered: make(chan struct{})}
+	r := &relay{Options: o, conn: conn, messages: make(chan received), over: make(chan struct{}), answered: make(chan struct{})}
+	defer close(r.over)
 	r.catch()
 	return r.run()
 }
 
 // maxPayload bounds a message of the client, which reads its input in small pieces.
 const maxPayload = 1 << 20
+
+// received is a message of the client, or why there are no more.
+type received struct {
+	kind kind
+	data []byte
+	err  error
+}
 
 // relay is a command and its client.
 type relay struct {
@@ -116,6 +129,8 @@ type relay struct {
 	input    io.WriteCloser
 	terminal *os.File // of a command with a pseudo terminal
 	outputs  []*output
+	messages chan received // of the client
+	over     chan struct{} // closed when no more messages are taken
 	answered chan struct{} // closed when the client has disconnected
 	signals  chan os.Signal
 
@@ -133,29 +148,19 @@ func (r *relay) run() (int, error) {
 	if err := r.send(register, nil); err != nil {
 		return ExitStatus, err
 	}
-	for !r.started {
-		k, data, err := r.receive()
-		if err != nil {
-			return ExitStatus, fmt.Errorf("the client of this job disconnected before the job started: %w", err)
-		}
-		switch k {
-		case windowSize:
-			r.resize(data)
-		case stdin:
-			r.waiting = append(r.waiting, data)
-		case stdinClose:
-			r.closed = true
-		case settings:
-			if err := r.start(noShell(data)); err != nil {
-				// The client shows this on standard error.
-				_ = r.send(stderr, []byte("execd: "+err.Error()+"\r\n"))
-				r.end(ExitStatus)
-				return ExitStatus, err
-			}
-		}
+	go r.receive()
+	direct, err := r.prepare()
+	if err != nil {
+		return ExitStatus, fmt.Errorf("the client of this job disconnected before the job started: %w", err)
+	}
+	if err := r.start(direct); err != nil {
+		// The client shows this on standard error.
+		_ = r.send(stderr, []byte("execd: "+err.Error()+"\r\n"))
+		r.end(ExitStatus)
+		return ExitStatus, err
 	}
 	go r.follow()
-	err := r.wait()
+	err = r.wait()
 	r.finishOutput()
 	status := exitStatus(r.process.ProcessState)
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
@@ -167,6 +172,35 @@ func (r *relay) run() (int, error) {
 		dieOf(w.Signal())
 	}
 	return status, nil
+}
+
+// prepare takes messages until the settings, and for a terminal the size of the window, have arrived. direct is as for
+// start.
+func (r *relay) prepare() (direct bool, err error) {
+	settled := false
+	var late <-chan time.Time
+	for !settled || late != nil && r.size == (size{}) {
+		select {
+		case m := <-r.messages:
+			switch {
+			case m.err != nil:
+				return false, m.err
+			case m.kind == windowSize:
+				r.resize(m.data)
+			case m.kind == stdin:
+				r.waiting = append(r.waiting, m.data)
+			case m.kind == stdinClose:
+				r.closed = true
+			case m.kind == settings:
+				if settled, direct = true, noShell(m.data); r.PTY {
+					late = time.After(cmp.Or(r.sizePatience, sizePatience))
+				}
+			}
+		case <-late:
+			late = nil
+		}
+	}
+	return direct, nil
 }
 
 // wait waits for the end of the command.
@@ -268,12 +302,23 @@ func (r *relay) send(k kind, data []byte) error {
 	return err
 }
 
-func (r *relay) receive() (kind, []byte, error) {
-	m, err := r.conn.Receive()
-	if err != nil {
-		return 0, nil, err
+// receive passes on the messages of the client, until there are no more.
+func (r *relay) receive() {
+	for {
+		var next received
+		m, err := r.conn.Receive()
+		if next.err = err; err == nil {
+			next.kind, next.data, next.err = decode(m.Payload)
+		}
+		select {
+		case r.messages <- next:
+		case <-r.over:
+			return
+		}
+		if next.err != nil {
+			return
+		}
 	}
-	return decode(m.Payload)
 }
 
 // follow handles the client's messages until it disconnects. If the client disappears without the
@@ -282,14 +327,19 @@ func (r *relay) follow() {
 	defer close(r.answered)
 	known := false // to the client, how the command has ended
 	for {
-		k, data, err := r.receive()
-		if err != nil {
+		var m received
+		select {
+		case m = <-r.messages:
+		case <-r.over:
+			return
+		}
+		if m.err != nil {
 			if !known {
 				r.hangUp()
 			}
 			return
 		}
-		switch k {
+		switch data := m.data; m.kind {
 		case stdin:
 			if r.input != nil {
 				_, _ = r.input.Write(data)

@@ -148,6 +148,21 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
+// TestSizeAfterSettings checks that a command finds the size of its window from the beginning, also if the client sends the
+// size after its settings.
+func TestSizeAfterSettings(t *testing.T) {
+	c := serve(t, Options{PTY: true, sizePatience: patience}, "stty size")
+	<-time.After(200 * time.Millisecond) // so long a command without a size would need
+	c.say(windowSize, "WS 33 101 0 0\x00")
+	if out := c.rest(0); !strings.HasPrefix(out, "33 101") {
+		t.Errorf("the size is %q", out)
+	}
+	// A client without a window sends none.
+	if out := serve(t, Options{PTY: true}, "stty size").rest(0); !strings.HasPrefix(out, "0 0") {
+		t.Errorf("the size is %q", out)
+	}
+}
+
 // TestSlowClient checks that a client gets all output even if it reads nothing for a while after
 // the command has ended, for example because the client is stopped or its own output is blocked.
 func TestSlowClient(t *testing.T) {
