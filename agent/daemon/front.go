@@ -97,10 +97,13 @@ func (c *Command) becomeLauncher(s *settings) error {
 		if err != nil {
 			return err
 		}
-		argv = append(argv, "--requests", filepath.Join(s.spool, cellDir, cell, "common", "sge_request"))
 		if !s.ownConfiguration() {
 			argv = append(argv, "--configures", "--conf", s.conf)
+			if dir := launcher.ConfigurationDir(s.spool, s.conf); dir != "" {
+				argv = append(argv, "--requests", filepath.Join(dir, "sge_request"))
+			}
 		}
+		argv = append(argv, "--requests", filepath.Join(s.spool, cellDir, cell, "common", "sge_request"))
 	} else {
 		argv = append(argv, "--ordered", "--procedures", s.procedures)
 		if s.proceduresRequired {
