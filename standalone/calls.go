@@ -240,6 +240,9 @@ func (m *Master) command(q *api.CommandRequest, in *command.Input, x *answer, ca
 		x.result.Boot = m.boot
 	}
 	changed := len(r.Writes) > 0 && m.change(r, x, a, q.Confirmed)
+	if r.Verify != nil { // the command asks the launcher for the default options of all users
+		x.result.Confirm = api.Text(m.host.Submissions)
+	}
 	if r.Confirm {
 		x.result.Confirm = api.Text(m.host.Submissions)
 		x.result.Amend = amendments(r.Amend)

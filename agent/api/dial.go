@@ -49,6 +49,9 @@ type Options struct {
 	// Lost, if it is set, is called before each retry, when an agent cannot be reached or a stream
 	// breaks.
 	Lost func(error)
+	// Connected, if it is set, is called with each new connection to a Socket before it is used. An error closes the
+	// connection, and the call fails with it.
+	Connected func(net.Conn) error
 }
 
 // TLS names files in PEM. The client reads them again when they change; established connections
@@ -105,7 +108,13 @@ func Dial(options Options) (*Client, error) {
 	case options.Socket != "":
 		c.where, c.url = options.Socket, "http://localhost"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", options.Socket)
+			conn, err := new(net.Dialer).DialContext(ctx, "unix", options.Socket)
+			if err == nil && options.Connected != nil {
+				if err = options.Connected(conn); err != nil {
+					return nil, errors.Join(err, conn.Close())
+				}
+			}
+			return conn, err
 		}
 		if options.TLS != nil || options.Token != "" || options.TokenFile != "" {
 			err = errors.New("certificates and a token cannot be used with a Unix socket: the kernel tells the agent the user ID of its client")

@@ -23,7 +23,7 @@ type Confirmation struct {
 func Submission(in *Input, key string) (digest, verification string) {
 	x := &call{in: in, self: table(in.Name)}
 	var request *submit.Request
-	kind, ok := map[string]submit.Commands{"qsub": submit.Qsub, "qrsh": submit.Qrsh, "qlogin": submit.Qlogin}[in.Name]
+	kind, ok := submitting[in.Name]
 	if !ok {
 		return "", ""
 	}
@@ -43,6 +43,26 @@ func Submission(in *Input, key string) (digest, verification string) {
 	is := x.submits(request, in.Dir, submit.Origin(in.Environment))
 	return is.Digest(key), submission.VerificationOf(is, request).Digest(key)
 }
+
+// Verifiers reads a command line as Run does, and returns the verifiers (-jsv) that the command line, its script and the files
+// with default options name. They are empty for a line that submits no job or has an error.
+func Verifiers(in *Input) []string {
+	kind, ok := submitting[in.Name]
+	if !ok {
+		return nil
+	}
+	s := in.submission(submitRequest)
+	var programs []string
+	var manner submit.Manner
+	s.Command, s.Verifiers, s.Manner = kind, &programs, &manner
+	if _, err := submit.Parse(s); err != nil {
+		return nil
+	}
+	return programs
+}
+
+// submitting are the commands that submit jobs.
+var submitting = map[string]submit.Commands{"qsub": submit.Qsub, "qrsh": submit.Qrsh, "qlogin": submit.Qlogin}
 
 // submits describes the job that the command submits.
 func (x *call) submits(r *submit.Request, dir string, origin []string) *submission.Submission {

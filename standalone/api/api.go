@@ -12,6 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"os"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -247,8 +250,9 @@ type End struct {
 
 // Client talks to the daemon.
 type Client struct {
-	agent *agentapi.Client
-	retry time.Duration
+	agent    *agentapi.Client
+	retry    time.Duration
+	stranger atomic.Bool
 }
 
 // Patience is how long the daemon waits with an answer to Wait.
@@ -257,12 +261,27 @@ const Patience = 20 * time.Second
 // Dial makes a client for a socket. The first call connects to the daemon. Dial calls lost each
 // time the daemon cannot be reached, before the next attempt.
 func Dial(socket string, retry time.Duration, lost func(error)) (*Client, error) {
-	c, err := agentapi.Dial(agentapi.Options{Socket: socket, RetryFor: retry, Timeout: 10 * time.Minute, Lost: lost})
+	c := &Client{retry: retry}
+	var err error
+	c.agent, err = agentapi.Dial(agentapi.Options{
+		Socket: socket, RetryFor: retry, Timeout: 10 * time.Minute, Lost: lost,
+		Connected: func(conn net.Conn) error {
+			uid, err := peer(conn)
+			if err == nil && uid != 0 && uid != os.Geteuid() {
+				c.stranger.Store(true)
+			}
+			return err
+		},
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Client{c, retry}, nil
+	return c, nil
 }
+
+// Stranger reports whether any connection of the client was with a process that is neither root's nor of this user: the
+// front of a daemon of two processes, which could not do anything in the name of this user.
+func (c *Client) Stranger() bool { return c.stranger.Load() }
 
 // Agent returns the client for the agent in the same process.
 func (c *Client) Agent() *agentapi.Client { return c.agent }

@@ -72,3 +72,34 @@ func TestFrontVerifier(t *testing.T) {
 		t.Errorf("qsub with a verifier that ends: %+v", r)
 	}
 }
+
+// TestFrontUserVerifier checks that with two processes commands run the verifiers of their users (-jsv), and one that root's
+// default options name, which the commands get from the launcher.
+func TestFrontUserVerifier(t *testing.T) {
+	t.Parallel()
+	m := newFront(t, 4)
+	out := m.open("out")
+	for _, name := range []string{"of-user", "of-root"} {
+		m.write(name, "#!/bin/sh\nwhile read -r line; do case $line in START) echo STARTED;; BEGIN) echo PARAM N "+name+"; echo RESULT STATE CORRECT;; QUIT) exit;; esac; done\n")
+		if err := os.Chmod(filepath.Join(m.dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.write("job.sh", "#!/bin/sh\necho \"$JOB_NAME\"\n")
+	m.start()
+	u := someUsers(t, 1)[0]
+	submit := func(want string, more ...string) {
+		t.Helper()
+		_ = os.Remove(out + "/said")
+		if r := m.as(u, "qsub", append(append([]string{"-sync", "y", "-wd", "/", "-o", out + "/said", "-j", "y"}, more...), "job.sh")...); r.status != 0 {
+			t.Fatalf("qsub: %+v", r)
+		}
+		if said := strings.Join(lines(t, out+"/said"), "\n"); said != want {
+			t.Errorf("the job has said %q, want %q", said, want)
+		}
+	}
+	submit("of-user", "-jsv", filepath.Join(m.dir, "of-user"))
+	m.write("conf/sge_request", "-jsv "+filepath.Join(m.dir, "of-root")+"\n")
+	submit("of-root")
+	m.refusedNothing()
+}

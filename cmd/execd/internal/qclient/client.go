@@ -135,7 +135,10 @@ func (c *Command) ask(ctx context.Context, d *api.Client, q *api.CommandRequest,
 	var change *confirmedChange
 	for {
 		a, err := d.Command(ctx, q)
-		if change != nil && (err != nil || a.Edit == nil && a.Verify == nil && a.Confirm == "") {
+		if change != nil {
+			if err == nil && (a.Edit != nil || a.Verify != nil || a.Confirm != "") {
+				err = errors.New("the daemon requests a further step after the confirmation")
+			}
 			return change.settle(a, err)
 		}
 		switch {
@@ -147,12 +150,21 @@ func (c *Command) ask(ctx context.Context, d *api.Client, q *api.CommandRequest,
 				return answer, err
 			}
 		case a.Edit != nil:
+			if c.Name != "qconf" {
+				return nil, errors.New("the daemon requests an editor, which the command does not use")
+			}
 			text, err := c.edit(ctx, a.Edit)
 			if err != nil {
 				return nil, err
 			}
 			q.Key, q.Edited = rand.Text(), append(q.Edited, text)
 		case a.Verify != nil:
+			if q.Verified {
+				return nil, errors.New("the daemon requests that the job is verified again")
+			}
+			if err := c.checkVerifiers(ctx, d, in, a); err != nil {
+				return nil, err
+			}
 			if q.Corrections, err = c.verify(ctx, a.Verify); err != nil {
 				return nil, &unverifiedError{err}
 			}

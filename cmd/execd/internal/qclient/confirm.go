@@ -104,17 +104,23 @@ func amend(ctx context.Context, q *api.CommandRequest, in *command.Input, socket
 	return nil
 }
 
+// typedWith returns a command line with the default options of all users that the launcher has sent.
+func typedWith(in *command.Input, launcher *claim.Conn) *command.Input {
+	typed := *in
+	typed.Defaults = map[string][]byte{}
+	if text := launcher.Greeting.Requests; text != nil {
+		typed.Defaults["sge_request"] = text
+	}
+	return &typed
+}
+
 func confirmOnce(ctx context.Context, q *api.CommandRequest, in *command.Input, socket string) error {
 	launcher, err := claim.Dial(ctx, socket)
 	if err != nil {
 		return err
 	}
 	defer launcher.Close()
-	typed := *in
-	typed.Defaults = map[string][]byte{}
-	if text := launcher.Greeting.Requests; text != nil {
-		typed.Defaults["sge_request"] = text
-	}
+	typed := typedWith(in, launcher)
 	if q.Verified {
 		typed.Corrections = []submit.Correction{}
 		for _, c := range q.Corrections {
@@ -124,7 +130,7 @@ func confirmOnce(ctx context.Context, q *api.CommandRequest, in *command.Input, 
 		}
 	}
 	key := rand.Text()
-	digest, verification := command.Submission(&typed, key)
+	digest, verification := command.Submission(typed, key)
 	if digest != "" { // else the daemon says what is wrong
 		if err := launcher.Claim(&claim.Claim{Key: key, Digest: digest, Verification: verification}); err != nil {
 			return err

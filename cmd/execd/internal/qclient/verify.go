@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/execd-project/execd/cell/command"
 	"github.com/execd-project/execd/internal/printer"
+	"github.com/execd-project/execd/internal/submission/claim"
 	"github.com/execd-project/execd/internal/trust"
 	"github.com/execd-project/execd/standalone/api"
 	"github.com/execd-project/execd/standalone/verifier"
@@ -18,6 +20,36 @@ import (
 
 // exitVerifier is the exit status if the program is not a verifier, as in the original (tested).
 const exitVerifier = 3
+
+// checkVerifiers refuses verifiers that neither the user nor root has named. The front of a daemon of two processes has not the
+// rights of this user: it could otherwise have any program run in the name of the user. A daemon of root, or of this user,
+// knows the default options of all users itself.
+func (c *Command) checkVerifiers(ctx context.Context, d *api.Client, in *command.Input, a *api.CommandAnswer) error {
+	want := api.Texts(command.Verifiers(in))
+	if !d.Stranger() || len(want) > 0 && slices.Equal(want, a.Verify.Programs) {
+		return nil
+	}
+	if a.Confirm != "" {
+		typed, err := withDefaults(ctx, in, string(a.Confirm))
+		if err != nil {
+			return err
+		}
+		if want = api.Texts(command.Verifiers(typed)); len(want) > 0 && slices.Equal(want, a.Verify.Programs) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the daemon requests the verifiers %q, expected %q as in the command", a.Verify.Programs, want)
+}
+
+// withDefaults returns a command line with the default options of all users that the launcher has read.
+func withDefaults(ctx context.Context, in *command.Input, socket string) (*command.Input, error) {
+	launcher, err := claim.Dial(ctx, socket)
+	if err != nil {
+		return nil, err
+	}
+	defer launcher.Close()
+	return typedWith(in, launcher), nil
+}
 
 // verify runs verifiers on a job, one after another: each sees the changes of the previous ones.
 func (c *Command) verify(ctx context.Context, v *api.Verify) ([]api.Correction, error) {
