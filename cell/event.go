@@ -228,6 +228,8 @@ const (
 	ReservationDeletionRegistered EventKind = "reservation will be deleted"                // User, Job
 	ReservationDeleted            EventKind = "reservation deleted"                        // User, Job
 	ReservationInvalid            EventKind = "reservation of -ar is invalid"              // Number
+	LongerThanReservation         EventKind = "job is longer than the reservation of -ar"  // Number
+	BeyondReservation             EventKind = "job ends after the reservation of -ar"      // Number
 )
 
 // The kinds of qconf(1), -clearusage.

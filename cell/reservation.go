@@ -396,6 +396,21 @@ func (c *Cell) checkReservation(by Caller, j *Job) error {
 	return nil
 }
 
+// checkTimeInReservation checks that the requested time limit of a submitted job fits into its reservation.
+func (c *Cell) checkTimeInReservation(j *Job) error {
+	r := c.reservations.find(uint32(j.asked.Reservation))
+	limit, requested := requestedLimit(j.asked)
+	switch {
+	case r == nil || !requested:
+		return nil
+	case limit > uint64(r.End-r.Start):
+		return denied(Event{Kind: LongerThanReservation, Number: int64(r.ID)})
+	case max(c.now, j.Start, r.Start)+int64(limit) > r.End:
+		return denied(Event{Kind: BeyondReservation, Number: int64(r.ID)})
+	}
+	return nil
+}
+
 // invited reports whether a user may submit jobs to a reservation: the owner, or with -u the users
 // that it names. If -u only excludes users, all others may (tested).
 func (c *Cell) invited(r *Reservation, by Caller) bool {

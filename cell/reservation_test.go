@@ -270,3 +270,29 @@ func newHarnessAt(h *harness, n uint32) *harness {
 	other.lastJob = n
 	return other
 }
+
+// TestJobsThatDoNotFitIntoReservations submits jobs to reservations that can never run them.
+func TestJobsThatDoNotFitIntoReservations(t *testing.T) {
+	h := newHarness(t, small.with(files{"complexes": small["complexes"] + "\ns_rt s_rt TIME <= YES NO 0:0:0 0"}))
+	for _, line := range []string{"-d 600 -l h=n1", "-a 202611202210 -d 600 -l h=n2"} {
+		if _, err := h.reserve("alice", line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const tooLong, tooLate = "the job duration is longer than duration of the advance reservation id ", "the job duration exceeds the end time of the advance reservation id "
+	for line, want := range map[string]string{
+		"-ar 1 -l h_rt=600":                 "",
+		"-ar 1 -l h_rt=601":                 tooLong + "1",
+		"-ar 1 -l s_rt=601":                 tooLong + "1",
+		"-ar 1 -l h_rt=INFINITY -w n":       tooLong + "1",
+		"-ar 1 -soft -l h_rt=601":           "",
+		"-ar 2 -l h_rt=600":                 "",
+		"-ar 2 -a 202611202215 -l h_rt=299": "",
+		"-ar 2 -a 202611202215 -l h_rt=301": tooLate + "2",
+		"-ar 1 -l osn=lx":                   "error: no suitable queues",
+	} {
+		if _, err := h.try("alice", line); err == nil && want != "" || err != nil && errorText(err) != want {
+			t.Errorf("qsub %s: %v, want %q", line, err, want)
+		}
+	}
+}

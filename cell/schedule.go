@@ -8,6 +8,7 @@ import (
 	"github.com/execd-project/execd/quantity"
 	"github.com/execd-project/execd/scheduler"
 	"github.com/execd-project/execd/scheduler/value"
+	"github.com/execd-project/execd/submit"
 )
 
 // Run is the result of a scheduling run.
@@ -80,15 +81,7 @@ func (c *Cell) start(now int64, s *scheduler.Start) error {
 // grantedLimit returns the time limit of a task: the smallest limit of its request and its queue
 // instances (queue_conf(5), s_rt and h_rt), 0 for no limit.
 func (c *Cell) grantedLimit(s *scheduler.Start) int64 {
-	limit := quantity.Infinity
-	for _, r := range c.jobs[s.Job.ID].asked.Resources {
-		if r.Soft || r.Name != "h_rt" && r.Name != "s_rt" {
-			continue
-		}
-		if v, err := value.Parse(value.Time, r.Value); err == nil && !v.IsInfinite() {
-			limit = min(limit, uint64(max(v.Number(), 0)))
-		}
-	}
+	limit, _ := requestedLimit(c.jobs[s.Job.ID].asked)
 	for _, g := range s.Grants {
 		rt := c.model.Settings(g.Instance).Limits[job.RT]
 		limit = min(limit, rt.Soft, rt.Hard)
@@ -97,6 +90,22 @@ func (c *Cell) grantedLimit(s *scheduler.Start) int64 {
 		return 0
 	}
 	return int64(limit)
+}
+
+// requestedLimit returns the smaller one of the hard requests h_rt and s_rt in seconds, quantity.Infinity for
+// none, and whether there is any.
+func requestedLimit(q *submit.Request) (limit uint64, requested bool) {
+	limit = quantity.Infinity
+	for _, r := range q.Resources {
+		if r.Soft || r.Name != "h_rt" && r.Name != "s_rt" {
+			continue
+		}
+		requested = true
+		if v, err := value.Parse(value.Time, r.Value); err == nil && !v.IsInfinite() {
+			limit = min(limit, uint64(max(v.Number(), 0)))
+		}
+	}
+	return limit, requested
 }
 
 // settleImmediate removes jobs with -now y of which not all tasks could start.

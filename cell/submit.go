@@ -146,6 +146,9 @@ func (c *Cell) describe(now int64, by Caller, j *Job) error {
 	if err := c.checkReservation(by, j); err != nil {
 		return err
 	}
+	if err := c.checkTimeInReservation(j); err != nil {
+		return err
+	}
 	if strings.Contains(r.CheckpointWhen, "n") && (r.Checkpoint != "" || r.CheckpointWhen != "n") {
 		return denied(Event{Kind: NeverCheckpointed})
 	}

@@ -280,20 +280,27 @@ func (r *run) reservedOffers(q *query, ar *Reservation) []offer {
 	return slices.DeleteFunc(list, func(o offer) bool { return o.slots == 0 })
 }
 
-// matchesReserved compares the fixed settings of a host and a queue instance with the requests of a
-// job. Consumables need no check: they are reserved.
+// matchesReserved compares the fixed settings of the cluster, a host and a queue instance with the
+// requests of a job. At least one of them must have a requested attribute. Consumables need no check:
+// they are reserved.
 func (r *run) matchesReserved(c *Category, id InstanceID) bool {
-	places := [...]Place{AtHost(r.model.instances[id].host), AtInstance(id)}
+	places := [...]Place{AtGlobal(), AtHost(r.model.instances[id].host), AtInstance(id)}
 	for k := range c.hard {
 		q := &c.hard[k]
 		a := &r.model.attributes[q.attribute]
 		if a.consumable() {
 			continue
 		}
+		known := false
 		for _, p := range places {
-			if v, _ := r.at(p, q.attribute); v.IsValid() && !q.value.Match(a.Relop, v) {
+			v, _ := r.at(p, q.attribute)
+			if v.IsValid() && !q.value.Match(a.Relop, v) {
 				return false
 			}
+			known = known || v.IsValid() || r.model.layerAt(p).marked(q.attribute) != nil
+		}
+		if !known {
+			return false
 		}
 	}
 	return true

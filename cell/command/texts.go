@@ -271,6 +271,8 @@ var eventTexts = map[cell.EventKind]func(*cell.Event) string{
 	cell.ReservationDeletionRegistered: form("%s has registered the advance_reservation %d for deletion", userOf, jobOf),
 	cell.ReservationDeleted:            form("%s has deleted advance_reservation %d", userOf, jobOf),
 	cell.ReservationInvalid:            form("the advance reservation id %d is invalid", numberOf),
+	cell.LongerThanReservation:         form("the job duration is longer than duration of the advance reservation id %d", numberOf),
+	cell.BeyondReservation:             form("the job duration exceeds the end time of the advance reservation id %d", numberOf),
 
 	// qconf -clearusage
 	cell.UsageNeedsManager: form("denied: %q must be manager for this operation", userOf),
