@@ -69,18 +69,21 @@ func compare(t *testing.T, pattern string) {
 	}
 	cell := gridengine.Start(t, gridengine.Config{Conf: map[string]string{"load_report_time": "00:00:01", "mailer": mailer}})
 	ready(t, cell)
-	counts := map[mark]int{}
+	counts, again := map[mark]int{}, false
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := player{t: t, cell: cell, file: file, counts: counts, found: map[int]mark{}}
+			p := player{t: t, cell: cell, file: file, counts: counts, found: map[int]mark{}, again: &again}
 			for i, text := range strings.Split(string(text), "\n") {
 				p.play(i+1, text)
 			}
 			p.flush()
+			if p.lost != nil {
+				t.Skipf("Grid Engine did not do it on this busy machine: %v", p.lost)
+			}
 			if *update {
 				if err := os.WriteFile(file, []byte(p.marked(string(text))), 0o644); err != nil {
 					t.Fatal(err)
@@ -119,6 +122,8 @@ type player struct {
 	file     string
 	gathered []line
 	renumber bool
+	again    *bool // of all files: the original has used other numbers, because it was asked again
+	lost     error // why nothing is compared any more
 	counts   map[mark]int
 	found    map[int]mark // by line number
 }
@@ -155,10 +160,10 @@ func (p *player) play(number int, text string) {
 	switch words[0] {
 	case "drain":
 		p.flush()
-		wait(p.t, p.cell, regexp.MustCompile(`^$`))
+		p.wait(regexp.MustCompile(`^$`))
 	case "until":
 		p.flush()
-		wait(p.t, p.cell, regexp.MustCompile(strings.TrimSpace(strings.TrimPrefix(text, "until"))))
+		p.wait(regexp.MustCompile(strings.TrimSpace(strings.TrimPrefix(text, "until"))))
 	case "renumber":
 		p.flush()
 		p.renumber = true
@@ -201,6 +206,9 @@ func (p *player) flush() {
 	if err := errors.Join(errs[:]...); err != nil {
 		p.t.Fatal(err)
 	}
+	if p.lost != nil {
+		return
+	}
 	original, ours := printed[0], printed[1]
 	for i, l := range lines {
 		where := fmt.Sprintf("%s:%d: %s", p.file, l.number, l.command)
@@ -216,7 +224,7 @@ func (p *player) flush() {
 		}
 		p.counts[l.mark]++
 		a, b := normal(original[i]), normal(ours[i])
-		if p.renumber {
+		if p.renumber || *p.again {
 			a, b = withoutNumbers(a), withoutNumbers(b)
 		}
 		diff := cmp.Diff(a, b)
@@ -251,7 +259,7 @@ func overloaded(printed string) bool { return tooBusy.MatchString(printed) }
 // askAgain runs a line again with the original until it gets its turn. The error says that the
 // machine is too busy.
 func (p *player) askAgain(l line) (string, error) {
-	p.renumber = true // each attempt uses a number
+	*p.again = true // each attempt uses a number
 	printed := ""
 	err := p.cell.Poll(patience, "the original runs an interactive job", func() (bool, error) {
 		out, err := typed(p.cell, sides[0], []line{l})
@@ -426,17 +434,25 @@ func withoutNumbers(text string) string {
 	return numberColumn.ReplaceAllString(numbers.ReplaceAllString(text, "${1}<number>"), "<number>${2}")
 }
 
-// wait waits until both sides show the expected output.
-func wait(t *testing.T, cell *gridengine.Cell, pattern *regexp.Regexp) {
-	t.Helper()
-	for _, s := range sides {
+// wait waits until both sides show the expected output. If only the original does not, because the machine is too busy for it, the
+// rest of the file is played without being compared, so that the next file finds what it expects, and the file is skipped.
+func (p *player) wait(pattern *regexp.Regexp) {
+	p.t.Helper()
+	for i, s := range sides {
+		if i == 0 && p.lost != nil {
+			continue
+		}
 		last := ""
-		if err := cell.Poll(patience, s.name+" shows "+pattern.String(), func() (bool, error) {
-			out, err := cell.Root("sh", "-c", s.env+"; export PATH EXECD_SOCKET; qstat -u '*'")
+		err := p.cell.Poll(patience, s.name+" shows "+pattern.String(), func() (bool, error) {
+			out, err := p.cell.Root("sh", "-c", s.env+"; export PATH EXECD_SOCKET; qstat -u '*'")
 			last = out
 			return err == nil && pattern.MatchString(out), nil
-		}); err != nil {
-			t.Fatal(errors.Join(err, errors.New(last)))
+		})
+		switch {
+		case err != nil && i == 0:
+			p.lost = errors.Join(err, errors.New(last))
+		case err != nil:
+			p.t.Fatal(errors.Join(err, errors.New(last)))
 		}
 	}
 }
