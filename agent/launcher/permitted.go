@@ -41,7 +41,7 @@ const byRoot = "with --front-user only root may set it, with qconf on this host"
 // checkByFront refuses a change that root has not confirmed, if it concerns anything that the launcher takes from root's
 // configuration. Managers make all other changes, and a captured front can make them, too.
 func checkByFront(before, after *qconf.Cluster, host string) error {
-	was, is := guardedValues(before), guardedValues(after)
+	was, is := guardedValues(before, host), guardedValues(after, host)
 	all := maps.Clone(was)
 	maps.Copy(all, is)
 	for _, a := range slices.SortedFunc(maps.Keys(all), func(a, b place) int {
@@ -50,6 +50,9 @@ func checkByFront(before, after *qconf.Cluster, host string) error {
 		if was[a] != is[a] {
 			return fmt.Errorf("%s: %s would become %.200q: %s", a.file, a.attribute, notEmpty(is[a]), byRoot)
 		}
+	}
+	if err := checkMethodsByFront(methodsOf(before, host), methodsOf(after, host)); err != nil {
+		return err
 	}
 	return checkObjectsByFront(ObjectsOf(before, host), ObjectsOf(after, host))
 }
@@ -64,9 +67,9 @@ func notEmpty(value string) string {
 // place is an attribute of an object.
 type place struct{ file, attribute string }
 
-// guardedValues returns the guarded attributes that have a value. An object that does not exist is the same as one
-// without a program.
-func guardedValues(c *qconf.Cluster) map[place]string {
+// guardedValues returns the guarded attributes that have a value in a file, and those of sge_conf(5) that are in effect on
+// the host. An object that does not exist is the same as one without a program.
+func guardedValues(c *qconf.Cluster, host string) map[place]string {
 	values := map[place]string{}
 	note := func(file, attribute string, o valued) {
 		if v, ok := o.Value(attribute); ok && v != "" && !strings.EqualFold(v, "none") {
@@ -102,17 +105,67 @@ func guardedValues(c *qconf.Cluster) map[place]string {
 	}
 	conf(qconf.GlobalName, c.Global())
 	for _, name := range c.LocalNames() {
-		if l, err := c.Local(name); err == nil {
-			conf(name, l)
+		l, err := c.Local(name)
+		if err != nil {
+			continue
+		}
+		conf(name, l)
+		for _, attribute := range l.Attributes() {
+			// NONE of a host overrides the value that the cluster has, or that root gives the cluster later.
+			if v, _ := l.Value(attribute); !slices.Contains(free, attribute) && (v == "" || strings.EqualFold(v, "none")) {
+				values[place{"conf/" + name, attribute}] = "NONE"
+			}
+		}
+	}
+	// A file of a host can take the place of one with another form of the name of the host.
+	config := c.Config(host)
+	for _, attribute := range config.Attributes() {
+		if !slices.Contains(free, attribute) {
+			note("configuration of the host "+host, attribute, config)
 		}
 	}
 	return values
+}
+
+// methods are the programs of a queue instance that run for running jobs.
+type methods struct{ suspend, resume, terminate string }
+
+// methodsOf returns the methods of the queues of a host that have any.
+func methodsOf(c *qconf.Cluster, host string) map[string]methods {
+	all := map[string]methods{}
+	for _, name := range c.QueueNames() {
+		if q, err := c.Instance(name, host); err == nil {
+			if m := (methods{q.SuspendMethod, q.ResumeMethod, q.TerminateMethod}); m != (methods{}) {
+				all[name] = m
+			}
+		}
+	}
+	return all
+}
+
+// checkMethodsByFront refuses a change of methods that no attribute shows: a queue may have them for the hosts of a group.
+func checkMethodsByFront(was, is map[string]methods) error {
+	for _, list := range []map[string]methods{was, is} {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
+			if was[name] != is[name] {
+				return fmt.Errorf("the queue %s would have another suspend_method, resume_method or terminate_method on this host: %s", name, byRoot)
+			}
+		}
+	}
+	return nil
 }
 
 // checkObjectsByFront refuses changes of what the launcher needs of a configuration, except those that give a captured
 // front nothing that it does not have anyway.
 func checkObjectsByFront(was, is *Objects) error {
 	plain := func(q *Queue) bool { return q.sameProcedures(&was.Default) }
+	// Jobs in queues that root's configuration does not have get these, for example after the last queue was removed.
+	switch {
+	case !is.Default.sameProcedures(&was.Default):
+		return fmt.Errorf("prolog and epilog of this host would become %.200q and %.200q: %s", notEmpty(is.Default.Prolog), notEmpty(is.Default.Epilog), byRoot)
+	case is.Mailer != was.Mailer:
+		return fmt.Errorf("the mailer of this host would become %.200q: %s", notEmpty(is.Mailer), byRoot)
+	}
 	own := slices.ContainsFunc(was.Queues, func(q Queue) bool { return !plain(&q) })
 	// Procedures of other users get limits, names and directories of the job's objects.
 	others := slices.ContainsFunc(was.Commands, func(c string) bool { return strings.Contains(c, "@/") })
@@ -135,9 +188,12 @@ func checkObjectsByFront(was, is *Objects) error {
 			return fmt.Errorf("the priority of the queue %s would be %d: below 0, %s", q.Name, q.Priority, byRoot)
 		}
 	}
-	for name, q := range before {
-		if !plain(q) {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		switch {
+		case !plain(before[name]):
 			return fmt.Errorf("the queue %s, which has a prolog, epilog or starter_method, would not be on this host any more: %s", name, byRoot)
+		case others: // the limits of the queue apply to them
+			return fmt.Errorf("the queue %s would not be on this host any more, where procedures run as other users than the owner: %s", name, byRoot)
 		}
 	}
 	for _, c := range []struct {

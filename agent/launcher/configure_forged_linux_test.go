@@ -1,0 +1,96 @@
+package launcher
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/job"
+)
+
+// TestForgedSteps checks that a captured front cannot take away or change the programs of root by several changes, of which
+// each looks harmless, in any order: with NONE, by removing or adding files, and by groups of hosts.
+func TestForgedSteps(t *testing.T) {
+	const queue = "hostlist host\nslots 1\nshell /bin/sh\n"
+	const global = "min_uid 1000\nmin_gid 1000\n"
+	local := [2]string{"conf/host", "prolog NONE\nepilog NONE\n"}
+	files := func(more ...string) map[string]string {
+		all := map[string]string{
+			"queues/all.q": "qname all.q\n" + queue,
+			"hosts/host":   "hostname host\n",
+			"conf/global":  global + "prolog /site/prolog\nepilog /site/epilog\nmailer /site/mailer\n",
+		}
+		for i := 0; i < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	root := global + "prolog root@/site/prolog\nepilog /site/epilog\nmailer /site/mailer\n"
+	grouped := []string{"queues/all.q", "qname all.q\n" + queue + "suspend_method NONE,[@g=/site/suspend]\n", "hostgroups/@g", "group_name @g\nhostlist host\n"}
+	for name, c := range map[string]struct {
+		files map[string]string
+		steps [][2]string
+		want  string // of the refusal
+	}{
+		"no queue, then NONE":              {files(), [][2]string{{"queues/all.q", ""}, local}, "only root may set it"},
+		"NONE, then no queue":              {files(), [][2]string{local, {"queues/all.q", ""}}, "only root may set it"},
+		"no queue of root@":                {files("conf/global", root), [][2]string{{"queues/all.q", ""}, local}, "all.q would not be on this host"},
+		"NONE instead of root@":            {files("conf/global", root), [][2]string{local}, "only root may set it"},
+		"NONE where queues have a prolog":  {files("queues/all.q", "qname all.q\n"+queue+"prolog /site/a\nepilog /site/b\n"), [][2]string{local}, "only root may set it"},
+		"NONE before root's global prolog": {files("conf/global", global), [][2]string{local}, "only root may set it"},
+		"no mailer":                        {files(), [][2]string{{"conf/host", "mailer NONE\n"}}, "conf/host: mailer"},
+		"no load sensor":                   {files("conf/global", global+"load_sensor /site/sensor\n"), [][2]string{{"conf/host", "load_sensor NONE\n"}}, "load_sensor"},
+		"without the file of the cluster":  {files(), [][2]string{{"conf/global", ""}}, ""},
+		"without the file of the host":     {files("conf/host", "prolog NONE\nepilog NONE\n"), [][2]string{{"conf/host", ""}}, "only root may set it"},
+		"without the prolog of the host":   {files("conf/host", "prolog /site/host\n"), [][2]string{{"conf/host", ""}}, "only root may set it"},
+		"a file that hides another one":    {files("conf/host.example", "prolog /site/host\n"), [][2]string{{"conf/host", "load_report_time 0:1:0\n"}}, "configuration of the host host: prolog"},
+		"a method that a group has":        {files(grouped...), [][2]string{{"hostgroups/@g", "group_name @g\nhostlist NONE\n"}}, "all.q would have another suspend_method"},
+		"a method that another group gets": {files("queues/all.q", grouped[1], "hostgroups/@g", "group_name @g\nhostlist NONE\n"), [][2]string{{"hostgroups/@g", grouped[3]}}, "all.q would have another suspend_method"},
+		"a method that is ambiguous":       {files("queues/all.q", strings.Replace(grouped[1], "suspend]", "suspend],[@h=/site/other]", 1), "hostgroups/@g", grouped[3], "hostgroups/@h", "group_name @h\nhostlist NONE\n"), [][2]string{{"hostgroups/@h", "group_name @h\nhostlist host\n"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s, dir, _ := newConfiguredWorld(t, c.files)
+			was, refused := s.Rules.Site.Objects, ""
+			for _, step := range c.steps {
+				if e := w.ask(kindConfigure, &configureBody{Step: stepChange, Changes: changeOf(step[0], step[1])}); e != nil {
+					refused += e.Text + "\n"
+				}
+			}
+			if refused == "" || !strings.Contains(refused, c.want) {
+				t.Errorf("refused %q, expected %q; the files are %q", refused, c.want, slices.Sorted(maps.Keys(textsIn(t, dir))))
+			}
+			s.configuring.RLock()
+			defer s.configuring.RUnlock()
+			is := s.Rules.Site.Objects
+			if !is.Default.sameProcedures(&was.Default) || is.Mailer != was.Mailer {
+				t.Errorf("the launcher has %+v and the mailer %q, expected %+v and %q", is.Default, is.Mailer, was.Default, was.Mailer)
+			}
+			if was.Default.Prolog == "" {
+				return
+			}
+			for _, queue := range []string{"all.q", "x.q"} {
+				if err := s.Rules.checkQueue(&job.Description{Queue: queue}); err == nil {
+					t.Errorf("a job in %s without the prolog of root passes", queue)
+				}
+			}
+		})
+	}
+}
+
+// TestManagersRemoveQueues checks that managers can remove and add queues without programs of their own, also the last one.
+func TestManagersRemoveQueues(t *testing.T) {
+	const text = "qname all.q\nhostlist host\nslots 1\nshell /bin/sh\n"
+	w, s, _, _ := newConfiguredWorld(t, map[string]string{
+		"queues/all.q": text, "queues/b.q": strings.Replace(text, "all.q", "b.q", 1), "hosts/host": "hostname host\n",
+		"conf/global": "min_uid 1000\nmin_gid 1000\nprolog /site/prolog\n",
+	})
+	for _, step := range [][2]string{{"queues/all.q", ""}, {"queues/all.q", text}, {"queues/b.q", ""}, {"queues/all.q", ""}} {
+		if e := w.ask(kindConfigure, &configureBody{Step: stepChange, Changes: changeOf(step[0], step[1])}); e != nil {
+			t.Errorf("%s: %v", step[0], e)
+		}
+	}
+	if err := s.Rules.checkQueue(&job.Description{Queue: "all.q"}); err == nil {
+		t.Error("a job without the prolog of root passes")
+	}
+}
