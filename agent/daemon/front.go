@@ -79,9 +79,12 @@ func (c *Command) becomeLauncher(s *settings) error {
 	if err := (trust.Users{}).Program(path); err != nil {
 		return fmt.Errorf("cannot run the launcher as root: %w", err)
 	}
-	cluster, err := s.rootConfiguration()
+	cluster, notice, err := s.rootConfiguration()
 	if err != nil {
 		return err
+	}
+	if notice != "" {
+		printer.Fprintf(c.Stderr, "execd %s: %s\n", c.Name, notice)
 	}
 	config := cluster.Config(s.host)
 	if err := c.makePlaces(s, user, cluster); err != nil {
@@ -137,32 +140,33 @@ func (c *Command) becomeLauncher(s *settings) error {
 
 // rootConfiguration returns the configuration of this host as root has written it: the launcher ignores
 // changes that the front makes by itself. For a daemon with a master of its own it first completes a change during which
-// a launcher has ended.
-func (s *settings) rootConfiguration() (*qconf.Cluster, error) {
+// a launcher has ended; notice says if that is impossible.
+func (s *settings) rootConfiguration() (cluster *qconf.Cluster, notice string, err error) {
 	c := &configuration{host: s.host, spool: s.spool, root: true}
 	if !s.ownMaster {
 		if s.conf == "" {
-			return c.whole(), nil
+			return c.whole(), "", nil
 		}
-		cluster, _, err := readDirectory(s.conf, c.basis())
-		return cluster, err
+		cluster, _, err = readDirectory(s.conf, c.basis())
+		return cluster, "", err
 	}
 	if err := c.buildIn(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	spool, err := jobdir.OpenSpool(s.spool)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer spool.Close()
 	if err := lockFor(spool.Dir(), s.spool); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if err := errors.Join(launcher.CompleteConfiguration(spool), c.restore(), launcher.BuildIn(spool, c.whole())); err != nil {
-		return nil, err
+	notice, err = launcher.CompleteConfiguration(spool)
+	if err := errors.Join(err, c.restore(), launcher.BuildIn(spool, c.whole())); err != nil {
+		return nil, "", err
 	}
-	cluster, _, err := readDirectory(launcher.ConfigurationDir(s.spool, s.conf), c.basis())
-	return cluster, err
+	cluster, _, err = readDirectory(launcher.ConfigurationDir(s.spool, s.conf), c.basis())
+	return cluster, notice, err
 }
 
 // ownConfiguration reports whether the front of a daemon with a master of its own has a configuration that an earlier

@@ -1,11 +1,16 @@
 package launcher
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 )
 
@@ -92,5 +97,71 @@ func TestManagersRemoveQueues(t *testing.T) {
 	}
 	if err := s.Rules.checkQueue(&job.Description{Queue: "all.q"}); err == nil {
 		t.Error("a job without the prolog of root passes")
+	}
+}
+
+// TestNamesThatCannotBeWritten checks that the launcher starts after a change that no launcher can make, which an earlier one
+// has begun, and that it does not start with a part of such a change.
+func TestNamesThatCannotBeWritten(t *testing.T) {
+	long := "calendars/" + strings.Repeat("c", 250)
+	for name, c := range map[string]struct {
+		changes []fileChange
+		starts  bool
+	}{
+		"a long name":                {changeOf(long, "x\n"), true},
+		"the removal of a long name": {changeOf(long+strings.Repeat("c", 50), ""), false}, // as if it was removed
+		"a folder":                   {changeOf("calendars/folder", "x\n"), true},
+		"the removal of a folder":    {changeOf("calendars/folder", ""), false},                            // likewise
+		"a file and its folder":      {append(changeOf("rqs", "x\n"), changeOf("rqs/a", "y\n")...), false}, // a part of it is in effect
+		"a part":                     {append(changeOf("calendars/weekend", rootFiles["calendars/weekend"]), changeOf(long, "x\n")...), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, s, dir, _ := newConfiguredWorld(t, rootFiles)
+			testenv.WriteFile(t, filepath.Join(dir, "calendars/folder/file"), "")
+			before := textsIn(t, dir)
+			text, err := json.Marshal(&journal{Dir: dir, Changes: c.changes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Spool.Dir().WriteDurably(confJournal, text); err != nil {
+				t.Fatal(err)
+			}
+			notice, err := CompleteConfiguration(s.Spool)
+			if !c.starts {
+				if err == nil {
+					t.Errorf("the launcher starts: %q", notice)
+				}
+				return
+			}
+			if err != nil || !strings.Contains(notice, confFailed) {
+				t.Fatalf("%q %v", notice, err)
+			}
+			if is, err := os.ReadFile(filepath.Join(s.Spool.Path(), confFailed)); err != nil || string(is) != string(text) {
+				t.Errorf("%s has %q: %v", confFailed, is, err)
+			}
+			if notice, err := CompleteConfiguration(s.Spool); notice != "" || err != nil {
+				t.Errorf("the start after that: %q %v", notice, err)
+			}
+			if now := textsIn(t, dir); !maps.EqualFunc(now, before, func(a, b []byte) bool { return string(a) == string(b) }) {
+				t.Errorf("the files have changed: %q", now)
+			}
+		})
+	}
+}
+
+// TestJournalsCanBeWritten checks that the launcher writes no journal of a change that it cannot make.
+func TestJournalsCanBeWritten(t *testing.T) {
+	w, s, dir, _ := newConfiguredWorld(t, rootFiles)
+	for i := range 1000 { // all temporary names
+		testenv.WriteFile(t, filepath.Join(dir, fmt.Sprintf("calendars/.night.%d.%d", os.Getpid(), i)), "")
+	}
+	// It would have to replace a journal that is a directory.
+	testenv.WriteFile(t, filepath.Join(s.Spool.Path(), confJournal, "file"), "")
+	e := w.ask(kindConfigure, &configureBody{Step: stepChange, Changes: append(changeOf("managers", "alice\n"), changeOf("calendars/night", "calendar_name night\nyear NONE\nweek NONE\n")...)})
+	if e == nil || !strings.Contains(e.Text, "there are 1000 temporary files") || strings.Contains(e.Text, confJournal) {
+		t.Error(e)
+	}
+	if found, err := filepath.Glob(filepath.Join(dir, ".managers*")); err != nil || len(found) > 0 {
+		t.Errorf("temporary files: %q %v", found, err)
 	}
 }

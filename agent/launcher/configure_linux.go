@@ -30,6 +30,7 @@ const (
 	confDir     = "configuration"         // as qconf has changed it
 	confBuiltin = "configuration.builtin" // for a host without configuration files, as of the start of the daemon
 	confJournal = "configuration.journal" // a change that is being made
+	confFailed  = "configuration.failed"  // a change that could not be made
 )
 
 // ConfigurationDir returns the directory with the configuration of a daemon with a master of its own: what qconf has
@@ -134,8 +135,11 @@ func checkChanges(list []configdir.Change) error {
 	if len(list) > mostChanges {
 		return fmt.Errorf("the change has %d files, at most %d are possible", len(list), mostChanges)
 	}
-	seen := map[string]bool{}
+	seen, folders := map[string]bool{}, map[string]bool{}
 	for _, c := range list {
+		if kind, _, in := strings.Cut(c.Path, "/"); in {
+			folders[kind] = true
+		}
 		switch err := configdir.Check(c); {
 		case err != nil:
 			return err
@@ -151,6 +155,11 @@ func checkChanges(list []configdir.Change) error {
 			return fmt.Errorf("the file %.200q has a control character", c.Path)
 		}
 		seen[c.Path] = true
+	}
+	for folder := range folders {
+		if seen[folder] {
+			return fmt.Errorf("the change has both a file %s and files in a folder of this name", folder)
+		}
 	}
 	return nil
 }
@@ -269,6 +278,9 @@ func (c *Configuration) change(key string, list []configdir.Change) error {
 	}
 	c.undo = nil
 	if err := c.apply(dir, whole); err != nil {
+		if _, unchanged := errors.AsType[stageError](err); unchanged {
+			return err
+		}
 		return errors.Join(err, c.revert(dir, u))
 	}
 	if now, _, err := contents(dir); err == nil {
@@ -347,10 +359,7 @@ func (c *Configuration) revert(dir string, u *undo) error {
 		j := &journal{Dir: dir}
 		list, added := back(u, files, folders)
 		j.note(list, added)
-		if err := j.carryOut(); err != nil {
-			return err
-		}
-		return c.Spool.Dir().Remove(confJournal)
+		return j.carryOut(ok, func() error { return c.Spool.Dir().Remove(confJournal) })
 	}()
 	if err != nil {
 		return fmt.Errorf("cannot undo a part of the change, which the launcher completes when it is started again: %w", err)
@@ -373,7 +382,8 @@ type journal struct {
 	Folders []string     `json:"folders,omitempty"` // that the change removes, with all that is in them
 }
 
-// apply changes the files of a directory. It makes all changes, also if the launcher ends meanwhile.
+// apply changes the files of a directory. It makes all changes, also if the launcher ends meanwhile. What cannot be written is
+// refused before the next launcher would have to write it.
 func (c *Configuration) apply(dir string, list []configdir.Change, folders ...string) error {
 	j := &journal{Dir: dir}
 	j.note(list, folders)
@@ -381,25 +391,40 @@ func (c *Configuration) apply(dir string, list []configdir.Change, folders ...st
 	if err != nil {
 		return err
 	}
-	if err := c.Spool.Dir().WriteDurably(confJournal, text); err != nil {
-		return err
-	}
-	failpoint.At("configure-journaled")
-	if err := j.carryOut(); err != nil {
-		return err // the next launcher completes it
-	}
-	failpoint.At("configure-written")
-	return c.Spool.Dir().Remove(confJournal)
+	return j.carryOut(func() error {
+		if err := c.Spool.Dir().WriteDurably(confJournal, text); err != nil {
+			return err
+		}
+		failpoint.At("configure-journaled")
+		return nil
+	}, func() error {
+		failpoint.At("configure-written")
+		return c.Spool.Dir().Remove(confJournal)
+	})
 }
 
-// carryOut makes the changes of a journal. It may be repeated.
-func (j *journal) carryOut() error {
+// stageError says that the new files of a change cannot be written under their temporary names. Nothing has been changed.
+type stageError struct{ error }
+
+func (e stageError) Unwrap() error { return e.error }
+
+// carryOut makes the changes of a journal. It may be repeated. before runs when the new files are on the disk under temporary
+// names, and after when everything is changed.
+func (j *journal) carryOut(before, after func() error) error {
 	d, err := configdir.Open(j.Dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.Apply(nil, (&configureBody{Changes: j.Changes}).list()...); err != nil {
+	staged, err := d.Stage((&configureBody{Changes: j.Changes}).list())
+	if err != nil {
+		return stageError{err}
+	}
+	if err := before(); err != nil {
+		staged.Discard()
+		return err
+	}
+	if err := staged.Commit(); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(j.Dir)
@@ -412,26 +437,64 @@ func (j *journal) carryOut() error {
 			return err
 		}
 	}
-	return nil
+	return after()
 }
 
-// CompleteConfiguration completes a change of the configuration during which an earlier launcher has ended.
-func CompleteConfiguration(spool *jobdir.Spool) error {
+// ok is a step that has nothing to do.
+func ok() error { return nil }
+
+// CompleteConfiguration completes a change of the configuration during which an earlier launcher has ended. If the change can
+// never be made, and nothing of it is, it gives the journal another name, and returns a notice for the administrator.
+func CompleteConfiguration(spool *jobdir.Spool) (notice string, err error) {
 	text, err := spool.Dir().ReadFile(confJournal)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return "", nil
 	}
 	var j journal
 	if err == nil {
 		err = decode(text, &j)
 	}
 	if err == nil {
-		err = j.carryOut()
+		if d, err := configdir.Open(j.Dir); err == nil { // otherwise carryOut fails
+			d.Sweep((&configureBody{Changes: j.Changes}).list())
+			d.Close()
+		}
+		err = j.carryOut(ok, func() error { return spool.Dir().Remove(confJournal) })
+	}
+	if err != nil && j.impossible(err) {
+		notice = fmt.Sprintf("a change of the configuration by qconf was not made, and is in %s: %v", filepath.Join(spool.Path(), confFailed), err)
+		err = setAside(spool)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot complete a change of the configuration by qconf: %w", err)
+		return "", fmt.Errorf("cannot complete a change of the configuration by qconf: %w", err)
 	}
-	return spool.Dir().Remove(confJournal)
+	return notice, nil
+}
+
+// impossible reports whether an error of carryOut will be the same each time, and no change of the journal is in effect. A part
+// of a change could have other programs than the whole, so that root has to look at it.
+func (j *journal) impossible(err error) bool {
+	_, stage := errors.AsType[stageError](err)
+	if !stage || !configdir.Lasting(err) {
+		return false
+	}
+	files, _, err := contents(j.Dir)
+	return err == nil && !slices.ContainsFunc((&configureBody{Changes: j.Changes}).list(), func(x configdir.Change) bool {
+		return configdir.InEffect(files, []configdir.Change{x})
+	})
+}
+
+// setAside gives the journal another name.
+func setAside(spool *jobdir.Spool) error {
+	root, err := os.OpenRoot(spool.Path())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Rename(confJournal, confFailed); err != nil {
+		return err
+	}
+	return spool.Dir().Sync() // the names
 }
 
 // takeBack undoes the last change, which the front cannot use.

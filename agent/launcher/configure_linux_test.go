@@ -139,6 +139,8 @@ func TestForgedConfigurations(t *testing.T) {
 		"receivers of messages":            {configureBody{Changes: changeOf("messages", "x")}, "is not a file of"},
 		"a name with a line break":         {configureBody{Changes: changeOf("queues/a\nb", "x")}, "is not a name"},
 		"a name with an escape":            {configureBody{Changes: changeOf("queues/a\x1bb", "x")}, "control character"},
+		"a long name":                      {configureBody{Changes: changeOf("calendars/"+strings.Repeat("c", 241), "x")}, "at most 240 are possible"},
+		"a file and a folder of this name": {configureBody{Changes: append(changeOf("rqs", "{\nname a\nlimit users * to slots=1\n}\n"), changeOf("rqs/b", "{\nname b\nlimit users * to slots=1\n}\n")...)}, "files in a folder of this name"},
 		"no name":                          {configureBody{Changes: changeOf("queues/", "x")}, "is empty"},
 		"a text for the terminal":          {configureBody{Changes: with("calendars/weekend", "sat", "\x1b]0;sat")}, "control character"},
 		"an object that is none":           {configureBody{Changes: changeOf("calendars/weekend", "slots\n")}, "weekend"},
@@ -382,11 +384,16 @@ func TestInterruptedChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
+		left := filepath.Join(dir, "queues/.all.q.12.0") // by the earlier launcher
+		testenv.WriteFile(t, left, "new\n")
 		if err := s.Spool.Dir().WriteDurably(confJournal, text); err != nil {
 			t.Fatal(err)
 		}
-		if err := CompleteConfiguration(w.spool); err != nil {
-			t.Fatal(err)
+		if notice, err := CompleteConfiguration(w.spool); err != nil || notice != "" {
+			t.Fatal(notice, err)
+		}
+		if exists(left) {
+			t.Errorf("%s is still there", left)
 		}
 		files := textsIn(t, dir)
 		if _, there := files["queues/plain.q"]; there || string(files["queues/all.q"]) != "new\n" || string(files["calendars/a"]) != "b\n" {

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/execd-project/execd/qconf"
 )
@@ -58,34 +59,59 @@ func (d *Dir) Apply(current *qconf.Cluster, changes ...Change) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range all {
+	s, err := d.Stage(all)
+	if err != nil {
+		return err
+	}
+	return s.Commit()
+}
+
+// Staged are changes whose new files are on the disk under temporary names.
+type Staged struct {
+	dir  *Dir
+	list []staged
+}
+
+// Stage writes the new files of changes, as Complete returns them, under temporary names that readers skip. It changes nothing else.
+func (d *Dir) Stage(changes []Change) (*Staged, error) {
+	for _, c := range changes {
 		if err := check(c.Path); err != nil {
-			return fmt.Errorf("cannot change %s: %w", d.name(c.Path), err)
+			return nil, fmt.Errorf("cannot change %s: %w", d.name(c.Path), lasting{err})
 		}
 	}
-	var staged []staged
-	undo := func() {
-		for _, s := range staged {
-			_ = d.root.Remove(s.temporary)
-		}
-	}
-	for _, c := range all {
+	all := &Staged{dir: d}
+	for _, c := range changes {
 		s, err := d.stage(c)
 		if err != nil {
-			undo()
-			return fmt.Errorf("cannot write %s: %w", d.name(c.Path), cause(err))
+			all.Discard()
+			return nil, fmt.Errorf("cannot write %s: %w", d.name(c.Path), cause(err))
 		}
-		staged = append(staged, s)
+		all.list = append(all.list, s)
 	}
-	folders := []string{"."}
-	for i, s := range staged {
-		if err := d.commit(s); err != nil {
-			staged = staged[i:]
-			undo()
-			return fmt.Errorf("cannot change %s: %w", d.name(s.change.Path), cause(err))
+	return all, nil
+}
+
+// Discard removes the temporary files.
+func (s *Staged) Discard() {
+	for _, one := range s.list {
+		if one.temporary != "" {
+			_ = s.dir.root.Remove(one.temporary)
 		}
-		if _, err := d.root.Stat(path.Dir(s.change.Path)); err == nil {
-			folders = append(folders, path.Dir(s.change.Path))
+	}
+}
+
+// Commit gives the new files their names, removes the files that are to be removed, and returns when all is on the disk.
+func (s *Staged) Commit() error {
+	d := s.dir
+	folders := []string{"."}
+	for i, one := range s.list {
+		if err := d.commit(one); err != nil {
+			s.list = s.list[i:]
+			s.Discard()
+			return fmt.Errorf("cannot change %s: %w", d.name(one.change.Path), cause(err))
+		}
+		if _, err := d.root.Stat(path.Dir(one.change.Path)); err == nil {
+			folders = append(folders, path.Dir(one.change.Path))
 		}
 	}
 	slices.Sort(folders)
@@ -248,8 +274,22 @@ type staged struct {
 	temporary string // empty for a removal
 }
 
+// lasting is an error about the name of a file.
+type lasting struct{ error }
+
+var errFolder = lasting{errors.New("it is a directory")}
+
+// Lasting reports whether Stage fails with the same error each time, until somebody changes the directory.
+func Lasting(err error) bool {
+	_, ok := errors.AsType[lasting](err)
+	return ok || errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR)
+}
+
 func (d *Dir) stage(c Change) (staged, error) {
 	if c.Remove {
+		if info, err := d.root.Lstat(c.Path); err == nil && info.IsDir() {
+			return staged{}, errFolder
+		}
 		return staged{change: c}, nil
 	}
 	folder := path.Dir(c.Path)
@@ -262,7 +302,7 @@ func (d *Dir) stage(c Change) (staged, error) {
 	info, err := d.root.Stat(c.Path)
 	switch {
 	case err == nil && info.IsDir():
-		return staged{}, errors.New("it is a directory")
+		return staged{}, errFolder
 	case err == nil:
 		mode = info.Mode().Perm()
 	}
@@ -300,6 +340,26 @@ func write(root *os.Root, folder, name string, text []byte, mode fs.FileMode) (s
 		return temporary, nil
 	}
 	return "", fmt.Errorf("there are %d temporary files like .%s.%d.0 already", tries, name, os.Getpid())
+}
+
+// Sweep removes the temporary files of changes that an ended process has left.
+func (d *Dir) Sweep(changes []Change) {
+	for _, c := range changes {
+		if check(c.Path) != nil {
+			continue
+		}
+		folder := path.Dir(c.Path)
+		entries, err := fs.ReadDir(d.root.FS(), folder)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			rest, ok := strings.CutPrefix(e.Name(), "."+path.Base(c.Path)+".")
+			if pid, number, two := strings.Cut(rest, "."); ok && two && strings.Trim(pid+number, "0123456789") == "" && e.Type().IsRegular() {
+				_ = d.root.Remove(path.Join(folder, e.Name()))
+			}
+		}
+	}
 }
 
 // sync writes the entries of a folder to the disk.

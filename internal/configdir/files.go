@@ -21,6 +21,9 @@ var (
 // Folders returns the names of the folders of a configuration directory.
 func Folders() []string { return slices.Clone(folders) }
 
+// mostName is the maximum length of a name, in bytes. File systems permit 255, and the temporary name of a new file is longer: see write.
+const mostName = 240
+
 // check refuses names that the directory cannot contain, and names that readers skip.
 func check(file string) error {
 	kind, name, inFolder := strings.Cut(file, "/")
@@ -33,6 +36,8 @@ func check(file string) error {
 		return fmt.Errorf("%q is not a folder of a configuration directory, expected one of %s", kind, strings.Join(folders, ", "))
 	case name == "":
 		return errors.New("the name of the object is empty")
+	case len(name) > mostName:
+		return fmt.Errorf("the name %.20q... has %d bytes, at most %d are possible", name, len(name), mostName)
 	case strings.ContainsAny(name, "/\x00\n"):
 		return fmt.Errorf("%q is not a name of a file", name)
 	case strings.HasPrefix(name, "."), strings.HasSuffix(name, "~"):
