@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/execd-project/execd/internal/configdir"
+	"github.com/execd-project/execd/internal/submission/claim"
 	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 )
@@ -163,5 +165,49 @@ func TestJournalsCanBeWritten(t *testing.T) {
 	}
 	if found, err := filepath.Glob(filepath.Join(dir, ".managers*")); err != nil || len(found) > 0 {
 		t.Errorf("temporary files: %q %v", found, err)
+	}
+}
+
+// TestUnconfirmedGrowth checks that a captured front cannot fill the configuration, and that managers can make a large one
+// smaller.
+func TestUnconfirmedGrowth(t *testing.T) {
+	calendar := func(name string, size int) string {
+		return "# " + strings.Repeat("x", size) + "\ncalendar_name " + name + "\nyear NONE\nweek NONE\n"
+	}
+	w, _, dir, socket := newConfiguredWorld(t, map[string]string{
+		"hosts/host": "hostname host\n", "conf/global": "min_uid 1000\nmin_gid 1000\n",
+		"calendars/a": calendar("a", 4<<20-100), "calendars/b": calendar("b", 4<<20-100), "calendars/c": calendar("c", 4<<20-100), "calendars/d": calendar("d", 4<<20-4000),
+	})
+	order := func(key, name, text string) *Error {
+		return w.ask(kindConfigure, &configureBody{Step: stepChange, Key: key, Changes: changeOf("calendars/"+name, text)})
+	}
+	if e := order("", "e", calendar("e", 1)); e != nil {
+		t.Errorf("a small file: %v", e)
+	}
+	more := calendar("f", 5000)
+	if e := order("", "f", more); e == nil || e.Code != codeRefused || !strings.Contains(e.Text, "more than 16777216") {
+		t.Errorf("too much: %v", e)
+	}
+	q := claim.Configure{Step: claim.StepConfirm, Key: "key", Base: configdir.Sum(textsIn(t, dir)), Digest: configdir.Digest("key", (&configureBody{Changes: changeOf("calendars/f", more)}).list())}
+	if err := rootSays(t, socket, q); err != nil {
+		t.Fatal(err)
+	}
+	if e := order("key", "f", more); e != nil {
+		t.Errorf("root adds a file: %v", e)
+	}
+	if e := order("", "e", ""); e != nil {
+		t.Errorf("less: %v", e)
+	}
+	for _, c := range []struct {
+		files int
+		ok    bool
+	}{{mostUnconfirmed / (perFile + 8), true}, {mostUnconfirmed/(perFile+8) + 1, false}} {
+		var list []configdir.Change
+		for i := range c.files {
+			list = append(list, configdir.Change{Path: fmt.Sprintf("x/%06x", i)})
+		}
+		if err := checkGrowth(nil, list); (err == nil) != c.ok {
+			t.Errorf("%d empty files: %v", c.files, err)
+		}
 	}
 }

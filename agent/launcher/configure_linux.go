@@ -64,6 +64,10 @@ func BuildIn(spool *jobdir.Spool, c *qconf.Cluster) error {
 const (
 	mostChanges     = 4096
 	mostChangedText = 4 << 20 // of one file; all of them have to fit into an order
+	// mostUnconfirmed is the size of all files after a change that root has not confirmed, and that makes them larger. Package
+	// qconf reads at most 64 MiB: root can add files to what a captured front has filled.
+	mostUnconfirmed = 16 << 20
+	perFile         = 256 // bytes that a file counts for, besides its name and text
 	mostStatements  = 64
 	// statementTime is how long the launcher remembers what root has confirmed.
 	statementTime = time.Minute
@@ -264,7 +268,7 @@ func (c *Configuration) change(key string, list []configdir.Change) error {
 	}
 	err = checkStarted(before, after, c.Host, dir)
 	if err == nil && key == "" {
-		err = checkByFront(before, after, c.Host)
+		err = errors.Join(checkByFront(before, after, c.Host), checkGrowth(files, whole))
 	}
 	if err != nil {
 		return &refusal{err}
@@ -327,7 +331,13 @@ func (c *Configuration) redeem(key string, list []configdir.Change, files map[st
 
 // try returns the configuration after changes, which Complete has returned.
 func (c *Configuration) try(files map[string][]byte, folders []string, list []configdir.Change) (*qconf.Cluster, error) {
-	next := maps.Clone(files)
+	return c.loadFrom(configdir.Memory(changed(files, list), folders))
+}
+
+// changed returns files after changes.
+func changed(files map[string][]byte, list []configdir.Change) map[string][]byte {
+	next := map[string][]byte{}
+	maps.Copy(next, files)
 	for _, x := range list {
 		if x.Remove {
 			delete(next, x.Path)
@@ -335,7 +345,21 @@ func (c *Configuration) try(files map[string][]byte, folders []string, list []co
 			next[x.Path] = x.Text
 		}
 	}
-	return c.loadFrom(configdir.Memory(next, folders))
+	return next
+}
+
+// checkGrowth refuses a change that root has not confirmed, if it makes a large configuration larger.
+func checkGrowth(files map[string][]byte, list []configdir.Change) error {
+	size := func(files map[string][]byte) (sum int) {
+		for path, text := range files {
+			sum += len(path) + len(text) + perFile
+		}
+		return sum
+	}
+	if is := size(changed(files, list)); is > mostUnconfirmed && is > size(files) {
+		return fmt.Errorf("the configuration would have %d bytes, more than %d: %s", is, mostUnconfirmed, byRoot)
+	}
+	return nil
 }
 
 // removeTree removes a directory of the launcher in the spool directory.
