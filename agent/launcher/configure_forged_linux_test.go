@@ -58,7 +58,9 @@ func TestForgedSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, s, dir, _ := newConfiguredWorld(t, c.files)
+			s.configuring.RLock()
 			was, refused := s.Rules.Site.Objects, ""
+			s.configuring.RUnlock()
 			for _, step := range c.steps {
 				if e := w.ask(kindConfigure, &configureBody{Step: stepChange, Changes: changeOf(step[0], step[1])}); e != nil {
 					refused += e.Text + "\n"
@@ -97,6 +99,8 @@ func TestManagersRemoveQueues(t *testing.T) {
 			t.Errorf("%s: %v", step[0], e)
 		}
 	}
+	s.configuring.RLock()
+	defer s.configuring.RUnlock()
 	if err := s.Rules.checkQueue(&job.Description{Queue: "all.q"}); err == nil {
 		t.Error("a job without the prolog of root passes")
 	}
