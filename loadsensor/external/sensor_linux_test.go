@@ -215,13 +215,19 @@ func noGoroutines(t *testing.T) {
 
 func TestSensorAnswers(t *testing.T) {
 	b := begin(t, fmt.Sprintf(good, `n=$((n+1)); echo $HOST:count:$n; echo global:license:5`))
-	for want := range 3 {
-		if got := b.ask(); got != fmt.Sprintf("n1:count:%d global:license:5", want+1) {
-			t.Errorf("report %d is %q", want+1, got)
+	// The sensor asks for the first report itself. On a busy machine it may be there before the first question.
+	first := 1
+	for i := range 3 {
+		got := b.ask()
+		if i == 0 && strings.HasPrefix(got, "n1:count:2 ") {
+			first = 2
+		}
+		if want := fmt.Sprintf("n1:count:%d global:license:5", first+i); got != want {
+			t.Errorf("report %d is %q, want %q", i+1, got, want)
 		}
 	}
 	st := b.sensor.Status()
-	if st.State != Running || st.Reports != 3 || st.Starts != 1 || st.Fault != "" || st.Violations != 0 || st.Values != 2 || !st.LastReport.Equal(time.Unix(1e9, 0)) {
+	if st.State != Running || st.Reports != first+2 || st.Starts != 1 || st.Fault != "" || st.Violations != 0 || st.Values != 2 || !st.LastReport.Equal(time.Unix(1e9, 0)) {
 		t.Errorf("status %+v", st)
 	}
 }
