@@ -107,11 +107,7 @@ func (d *Demand) Applicable() *Applicable { return d.applicable }
 func (d *Demand) Check(u *Usage, v Values, queue, host int32) (failure Failure, ok bool) {
 	a := d.applicable
 	for n := range a.chains {
-		set := int32(n)
-		if u != nil {
-			set = u.order[n]
-		}
-		i := a.find(set, queue, host)
+		i := a.find(u.checked(n), queue, host)
 		if i < 0 || len(d.wants[i]) == 0 {
 			continue
 		}
@@ -241,11 +237,7 @@ type Claim struct {
 func (d *Demand) CheckClaims(u *Usage, v Values, queue, host int32, granted func(*Claim) bool) (failure Failure, ok bool) {
 	a := d.applicable
 	for n := range a.chains {
-		set := int32(n)
-		if u != nil {
-			set = u.order[n]
-		}
-		i := a.find(set, queue, host)
+		i := a.find(u.checked(n), queue, host)
 		if i < 0 {
 			continue
 		}
@@ -272,17 +264,21 @@ func (w *want) claim(place Counter, v Values, host int32) Claim {
 	}
 }
 
+// checked returns the set that u checks as number n, or if u is nil, the set with this number in the configuration.
+func (u *Usage) checked(n int) int32 {
+	if u == nil {
+		return int32(n)
+	}
+	return u.order[n]
+}
+
 // Claims appends the claims of a job at a place to dst: all limits of Check that depend on the
 // usage, in the order in which u checks the sets, or if u is nil, in the order of the
 // configuration. Only Check covers limits on resources that are not consumables.
 func (d *Demand) Claims(dst []Claim, u *Usage, v Values, queue, host int32) []Claim {
 	a := d.applicable
 	for n := range a.chains {
-		set := int32(n)
-		if u != nil {
-			set = u.order[n]
-		}
-		i := a.find(set, queue, host)
+		i := a.find(u.checked(n), queue, host)
 		if i < 0 {
 			continue
 		}
