@@ -55,7 +55,7 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 	return errors.Join(err, c.write(func() error { return c.undo(d, previous, added, made) }), use())
 }
 
-// order has the launcher change the files of root's configuration, and uses the result. If it cannot be used, the launcher
+// order makes the launcher change the files of root's configuration, and uses the result. If it cannot be used, the launcher
 // undoes the change. key is that of the statement with which root has confirmed the change to the launcher; it is empty for
 // a change of a manager, which the launcher refuses if it concerns anything that is root's.
 func (c *configuration) order(key string, files map[string][]byte, use func() error) error {

@@ -79,7 +79,7 @@ func (c *Command) divide(s *settings, user *userdb.User, spool *jobdir.Spool, cl
 		}
 	}
 	var kept []string
-	if s.ownMaster { // it is root's: nobody else could write to the directory
+	if s.ownMaster { // the configuration stays root's: only root may write to it
 		kept = append(kept, pushedDir)
 	}
 	if err := give(dir, user, kept...); err != nil {

@@ -106,7 +106,7 @@ type undo struct {
 // configureBody orders a change of the configuration.
 type configureBody struct {
 	Step configureStep `json:"step"`
-	// Key is that of root's statement; it is empty for a change that nobody has confirmed.
+	// Key is the key with which root has confirmed the change; it is empty if root has not confirmed it.
 	Key     string       `json:"key,omitempty"`
 	Changes []fileChange `json:"changes,omitempty"`
 }
@@ -464,7 +464,7 @@ func (j *journal) carryOut(before, after func() error) error {
 	return after()
 }
 
-// ok is a step that has nothing to do.
+// ok does nothing, as a step of a change that needs none.
 func ok() error { return nil }
 
 // CompleteConfiguration completes a change of the configuration during which an earlier launcher has ended. If the change can

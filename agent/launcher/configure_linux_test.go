@@ -233,7 +233,7 @@ func TestManagersConfigure(t *testing.T) {
 }
 
 // TestStatements checks that a statement of root is good for one order with exactly the change of root, and that a
-// captured front can neither repeat, exchange nor undo what root has been told.
+// captured front can neither repeat nor exchange it, nor undo a change after qconf has told root that it was made.
 func TestStatements(t *testing.T) {
 	w, s, dir, socket := newConfiguredWorld(t, rootFiles)
 	program := func(p string) []fileChange {
