@@ -26,8 +26,11 @@ import (
 
 // Submissions are the digests of users' submissions, in the directory "submissions" of the spool
 // directory, which only root can access. An entry is a symbolic link UID.KEY, whose target is the
-// digest. When the first task of the job starts, a link UID.KEY.job is added, whose target is the
-// job number. If a verifier of the site has to check the submission, the digest is that of its submission.Verification,
+// digest. When the first task of the job starts, the entry gets a second name UID.KEY.NUMBER, with the job number: a
+// hard link, because a new symbolic link takes ten times as long. An entry with a second name, as its number of names
+// says, belongs to this job only. If an entry does not exist yet (see Amend), or the file system has no hard links of
+// symbolic links, a symbolic link UID.KEY.job has the job number as its target.
+// If a verifier of the site has to check the submission, the digest is that of its submission.Verification,
 // with the prefix "jsv:", and after the verification a link UID.KEY.verified has the digest of the submission.
 // Links are created atomically, need no block of the disk, and are not kept in memory.
 type Submissions struct {
@@ -36,6 +39,8 @@ type Submissions struct {
 	dir *os.File
 
 	keeping sync.Mutex // held by Keep
+
+	binding sync.Mutex // held while an entry is bound to a job
 
 	mu    sync.Mutex     // held while entries are made and removed
 	count map[uint32]int // entries of a user
@@ -75,8 +80,8 @@ func OpenSubmissions(spool *jobdir.Spool) (*Submissions, error) {
 		if st.Uid != uint32(os.Geteuid()) || st.Mode&0o077 != 0 {
 			return errors.New("the directory does not belong to the user of this process, or other users have access to it")
 		}
-		return s.eachName(func(uid uint32, _ string, further bool) error {
-			if !further {
+		return s.eachName(func(uid uint32, _, further string) error {
+			if further == "" {
 				s.count[uid]++
 				s.all++
 			}
@@ -97,9 +102,9 @@ func (s *Submissions) Close() { _ = s.dir.Close() }
 
 func (s *Submissions) fd() int { return int(s.dir.Fd()) }
 
-// eachName calls f for each entry, and for each of its further links, until it returns an
+// eachName calls f for each entry, and for each of its further links with their suffix, until it returns an
 // error. It may miss names that are added or removed during the call.
-func (s *Submissions) eachName(f func(uid uint32, key string, further bool) error) error {
+func (s *Submissions) eachName(f func(uid uint32, key, further string) error) error {
 	fd, err := unix.Openat(s.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return os.NewSyscallError("openat", err)
@@ -111,13 +116,12 @@ func (s *Submissions) eachName(f func(uid uint32, key string, further bool) erro
 		names, err := dir.Readdirnames(some)
 		for _, name := range names {
 			number, rest, _ := strings.Cut(name, ".")
-			key, bound := strings.CutSuffix(rest, suffixBound)
-			key, verified := strings.CutSuffix(key, suffixVerified)
+			key, further := cutFurther(rest)
 			uid, err := strconv.ParseUint(number, 10, 32)
 			if err != nil || !submission.ValidKey(key) {
 				continue
 			}
-			if err := f(uint32(uid), key, bound || verified); err != nil {
+			if err := f(uint32(uid), key, further); err != nil {
 				return err
 			}
 		}
@@ -188,7 +192,7 @@ func (s *Submissions) Verify(uid uint32, key, digest string) error {
 	switch is, err := s.read(name + suffixVerified); {
 	case err == nil && is == digest:
 		return nil
-	case err == nil && !s.gone(name+suffixBound):
+	case err == nil && s.isBound(name):
 		return errors.New("a job was started from the submission")
 	case err == nil:
 		if err := unix.Unlinkat(s.fd(), name+suffixVerified, 0); err != nil {
@@ -293,37 +297,6 @@ func (s *Submissions) Find(uid uint32, key string) (string, error) {
 	return digest, err
 }
 
-// errBound says that a submission already belongs to another job.
-var errBound = errors.New("its submission belongs to another job")
-
-// Bind records that a submission belongs to a job, so that no other job can be started with it. It
-// does not wait for the disk: after a power loss, an attacker who controls the front could start
-// the job again under another number.
-func (s *Submissions) Bind(uid uint32, key string, number int) error {
-	return s.bind(entryName(uid, key), number)
-}
-
-// bind makes the link that binds an entry to a job.
-func (s *Submissions) bind(entry string, number int) error {
-	if err := s.isOf(entry, number); !errors.Is(err, fs.ErrNotExist) {
-		return err // as for all tasks of a job but the first
-	}
-	err := unix.Symlinkat(strconv.Itoa(number), s.fd(), entry+suffixBound)
-	if !errors.Is(err, unix.EEXIST) {
-		return os.NewSyscallError("symlinkat", err)
-	}
-	return s.isOf(entry, number)
-}
-
-// isOf refuses an entry that is bound to another job. The error is fs.ErrNotExist if it is bound to none.
-func (s *Submissions) isOf(entry string, number int) error {
-	old, err := s.read(entry + suffixBound)
-	if err == nil && old != strconv.Itoa(number) {
-		err = fmt.Errorf("%w, %s", errBound, old)
-	}
-	return err
-}
-
 // Keep removes all entries except new ones and those with the given keys. Entries may be added
 // during the call.
 func (s *Submissions) Keep(keys []string, now time.Time) error {
@@ -333,15 +306,7 @@ func (s *Submissions) Keep(keys []string, now time.Time) error {
 	}
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
-	return s.eachName(func(uid uint32, key string, further bool) error {
-		switch name := entryName(uid, key); {
-		case further && s.gone(name):
-			return s.removeFurther(name)
-		case !further && !kept[key] && s.old(name, now):
-			return s.remove(uid, name, now)
-		}
-		return nil
-	})
+	return s.removeUnless(kept, now)
 }
 
 // gone reports whether an entry does not exist.
@@ -357,15 +322,44 @@ func (s *Submissions) old(name string, now time.Time) bool {
 	return err == nil && now.Sub(time.Unix(st.Mtim.Unix())) > forgettable
 }
 
-// remove removes an entry and its link to a job, unless a user has claimed it again meanwhile.
-func (s *Submissions) remove(uid uint32, name string, now time.Time) error {
+// removeUnless removes all old entries except those with the given keys. It reads the directory again if it has removed
+// an entry with a second name, which it may have read before.
+func (s *Submissions) removeUnless(kept map[string]bool, now time.Time) error {
+	for again := true; again; {
+		again = false
+		err := s.eachName(func(uid uint32, key, further string) error {
+			name := entryName(uid, key)
+			switch {
+			case further != "" && s.gone(name):
+				return s.removeFurther(name, further)
+			case further == "" && !kept[key] && s.old(name, now):
+				second, err := s.remove(uid, name, now)
+				again = again || second
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes an entry and its links, unless a user has claimed it again meanwhile. It reports whether the entry had
+// a second name, which removeFurther removes.
+func (s *Submissions) remove(uid uint32, name string, now time.Time) (second bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.old(name, now) {
-		return nil
+		return false, nil
 	}
-	if err := unix.Unlinkat(s.fd(), name, 0); err != nil {
-		return os.NewSyscallError("unlinkat", err)
+	st, err := s.stat(name)
+	if err == nil {
+		err = os.NewSyscallError("unlinkat", unix.Unlinkat(s.fd(), name, 0))
+	}
+	if err != nil {
+		return false, err
 	}
 	s.all--
 	if s.count[uid]--; s.count[uid] <= 0 {
@@ -374,21 +368,18 @@ func (s *Submissions) remove(uid uint32, name string, now time.Time) error {
 	for _, suffix := range []string{suffixBound, suffixVerified} {
 		_ = unix.Unlinkat(s.fd(), name+suffix, 0) // there may be none
 	}
-	return nil
+	return st.Nlink > 1, nil
 }
 
-// removeFurther removes the further links of an entry that was removed just before the launcher
-// ended.
-func (s *Submissions) removeFurther(name string) error {
+// removeFurther removes a further link of an entry that was removed before.
+func (s *Submissions) removeFurther(name, further string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.gone(name) {
 		return nil
 	}
-	for _, suffix := range []string{suffixBound, suffixVerified} {
-		if err := unix.Unlinkat(s.fd(), name+suffix, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-			return os.NewSyscallError("unlinkat", err)
-		}
+	if err := unix.Unlinkat(s.fd(), name+further, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return os.NewSyscallError("unlinkat", err)
 	}
 	return nil
 }
