@@ -43,7 +43,7 @@ func changesOf(from, to any) ([]byte, error) {
 		switch {
 		case zero && !isZero:
 			text[size+i/8] |= 1 << (i % 8)
-		case !zero:
+		case !zero && (isZero || !equal(is, will)):
 			y = f.write(y[:0], will)
 			if !isZero {
 				x = f.write(x[:0], is)
@@ -55,6 +55,16 @@ func changesOf(from, to any) ([]byte, error) {
 		}
 	}
 	return text, nil
+}
+
+// equal reports whether two values that are not zero are equal. If it is false, they may be equal nevertheless.
+func equal(a, b reflect.Value) bool {
+	if a.Type() == typeOfStrings {
+		x, _ := reflect.TypeAssert[[]string](a)
+		y, _ := reflect.TypeAssert[[]string](b)
+		return slices.Equal(x, y)
+	}
+	return a.Comparable() && a.Kind() != reflect.Pointer && a.Equal(b)
 }
 
 // change sets fields of a value as changesOf has found them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 )
@@ -123,9 +124,10 @@ func (r *compactReader) varint() (int64, error) {
 }
 
 var (
-	compacts    sync.Map // of *compact, by reflect.Type
-	typeOfTime  = reflect.TypeFor[time.Time]()
-	compactTime = &compact{writeTime, readTime, func(v reflect.Value) bool { return timeOf(v).IsZero() }}
+	compacts      sync.Map // of *compact, by reflect.Type
+	typeOfTime    = reflect.TypeFor[time.Time]()
+	typeOfStrings = reflect.TypeFor[[]string]()
+	compactTime   = &compact{writeTime, readTime, func(v reflect.Value) bool { return timeOf(v).IsZero() }}
 )
 
 // compactOf returns the compact form of a type, which must not contain itself.
@@ -229,6 +231,9 @@ func compactSlice(t reflect.Type) (*compact, error) {
 	if t.Elem().Kind() == reflect.Slice { // nil would become empty
 		return nil, fmt.Errorf("a %v has no compact form", t)
 	}
+	if t == typeOfStrings {
+		return &compact{writeStrings, readStrings, zero}, nil
+	}
 	e, err := compactOf(t.Elem())
 	if err != nil {
 		return nil, err
@@ -267,6 +272,48 @@ func compactSlice(t reflect.Type) (*compact, error) {
 		},
 		zero: zero,
 	}, nil
+}
+
+// writeStrings and readStrings do the same as for other slices. Environments and arguments are most of a description, and
+// a call by package reflect for each string takes longer than the rest.
+func writeStrings(to []byte, v reflect.Value) []byte {
+	list, _ := reflect.TypeAssert[[]string](v)
+	size := binary.MaxVarintLen64
+	for _, s := range list {
+		size += binary.MaxVarintLen32 + len(s)
+	}
+	to = binary.AppendUvarint(slices.Grow(to, size), uint64(len(list)))
+	for _, s := range list {
+		to = append(binary.AppendUvarint(to, uint64(len(s))), s...)
+	}
+	return to
+}
+
+// readStrings reads strings that share one piece of memory.
+func readStrings(from *compactReader, v reflect.Value) error {
+	n, err := from.length()
+	if err == nil {
+		err = from.count(n, 1)
+	}
+	if err != nil {
+		return err
+	}
+	begin := from.text
+	list := make([]string, n)
+	for range n {
+		if _, err := from.bytes(); err != nil {
+			return err
+		}
+	}
+	all := string(begin[:len(begin)-len(from.text)])
+	again := &compactReader{text: begin[:len(all)]}
+	for i := range n {
+		b, _ := again.bytes()
+		end := len(all) - len(again.text)
+		list[i] = all[end-len(b) : end]
+	}
+	v.Set(reflect.ValueOf(list))
+	return nil
 }
 
 func compactArray(t reflect.Type) (*compact, error) {
