@@ -237,6 +237,16 @@ func listOrNone(list []string) string {
 // assignment is refused before anything of the job exists. If tmpdir is empty, the TMPDIR has its
 // usual name.
 func (o *Assignment) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job.Description, error) {
+	d, err := o.Draft(id, spool, tmpdir)
+	if err == nil {
+		err = jobdir.Check(d)
+	}
+	return d, err
+}
+
+// Draft returns the same description as Describe, without the check whether it can be written. The launcher compares it
+// with the front's, which it checks anyway.
+func (o *Assignment) Draft(id job.ID, spool jobdir.Area, tmpdir string) (*job.Description, error) {
 	if err := o.CheckOwner(); err != nil {
 		return nil, err
 	}
@@ -290,7 +300,7 @@ func (o *Assignment) Describe(id job.ID, spool jobdir.Area, tmpdir string) (*job
 	v := o.environment(d, spool)
 	d.Environment, d.Trusted = v.list, v.trusted
 	divideCommand(d)
-	return d, jobdir.Check(d)
+	return d, nil
 }
 
 // privateTmp reports whether the job has its own /tmp, by its queue or its request.

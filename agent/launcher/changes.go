@@ -57,15 +57,23 @@ func changesOf(from, to any) ([]byte, error) {
 	return text, nil
 }
 
-// equal reports whether two values that are not zero are equal. If it is false, they may be equal nevertheless.
+// equal reports whether two values are equal, for the types of the largest fields and of most of the others. If it is
+// false, they may be equal nevertheless.
 func equal(a, b reflect.Value) bool {
-	if a.Type() == typeOfStrings {
+	switch a.Type() {
+	case typeOfStrings:
 		x, _ := reflect.TypeAssert[[]string](a)
 		y, _ := reflect.TypeAssert[[]string](b)
 		return slices.Equal(x, y)
+	case typeOfLimits:
+		x, _ := reflect.TypeAssert[job.Limits](a)
+		y, _ := reflect.TypeAssert[job.Limits](b)
+		return x == y
 	}
-	return a.Comparable() && a.Kind() != reflect.Pointer && a.Equal(b)
+	return a.Kind() == reflect.String && a.String() == b.String()
 }
+
+var typeOfLimits = reflect.TypeFor[job.Limits]()
 
 // change sets fields of a value as changesOf has found them.
 func change(pointer any, changes []byte) error {

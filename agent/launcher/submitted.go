@@ -133,7 +133,7 @@ func (r *Rules) checkDescribed(p *launch.Plan, s *submission.Submission, owner *
 	if d.Ckpt != nil {
 		o.Ckpt = &qconf.Checkpoint{Name: d.Ckpt.Name, Dir: d.Ckpt.Dir}
 	}
-	want, err := o.Describe(d.ID, area, d.Tmpdir)
+	want, err := o.Draft(d.ID, area, d.Tmpdir)
 	if err != nil {
 		return err
 	}
