@@ -124,10 +124,10 @@ func (a *Agent) acknowledge(e *entry) {
 	if !waits {
 		return
 	}
-	// It is not synced: after a power loss, the end is reported again (see restate). On a full disk
-	// the removal of the job frees space.
+	// It is not synced: after a power loss, and if both processes of a daemon are killed, the end is reported again (see
+	// restate). On a full disk the removal of the job frees space.
 	end := a.disk.begin("writing the acknowledgement of job " + e.id.String())
-	err := e.run.Mark(fileEnded, fileAcked)
+	err := e.run.MarkSoon(fileEnded, fileAcked)
 	end()
 	if err != nil {
 		a.log.Warn("an acknowledgement was not noted", "job", e.id.String(), "error", err)

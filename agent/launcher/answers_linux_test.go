@@ -241,7 +241,7 @@ func TestOrdersOfJob(t *testing.T) {
 		t.Errorf("the outcome is %+v", o)
 	}
 	if err := errors.Join(
-		j.Files().WriteDurably("ended", []byte("{}\n")), j.MarkSoon("ended", "told"), j.Mark("ended", "acknowledged"), j.Remove(false), c.RemoveScript(7),
+		j.Files().WriteDurably("ended", []byte("{}\n")), j.MarkSoon("ended", "told"), j.MarkSoon("ended", "acknowledged"), j.Remove(false), c.RemoveScript(7),
 	); err != nil {
 		t.Error(err)
 	}
