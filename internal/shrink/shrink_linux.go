@@ -10,6 +10,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,13 +55,14 @@ func Run(ctx context.Context) {
 		if !over && time.Since(done) < again {
 			continue
 		}
+		areas := mapped() // first: what this reads is garbage
 		switch {
 		case done.IsZero(), over && wasteful(little), wasteful(much):
 			debug.FreeOSMemory()
 			used = processorTime() // that was us
 		}
-		release()
 		done = time.Now()
+		release(areas)
 	}
 }
 
@@ -93,14 +95,20 @@ func wasteful(spare uint64) bool {
 	return held > live+max(spare, live/4)
 }
 
-// release releases the mapped and unchanged pages of files.
-func release() {
+// mapped returns the areas that release can release.
+func mapped() []area {
 	maps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
-		return // this only saves memory
+		return nil // this only saves memory
 	}
-	for _, a := range unchanged(string(maps)) {
-		_, _, _ = unix.Syscall(unix.SYS_MADVISE, a.start, a.end-a.start, unix.MADV_DONTNEED)
+	return unchanged(string(maps))
+}
+
+// release releases the pages of areas. It calls package syscall because each further package needs 64 KiB of the executable
+// again.
+func release(areas []area) {
+	for _, a := range areas {
+		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, a.start, a.end-a.start, unix.MADV_DONTNEED)
 	}
 }
 
