@@ -138,7 +138,7 @@ seen "hello Ada, this is job 1 (hello) in queue all.q"
 echo
 echo "3. More jobs than there are slots: some run, the others wait, and know what for."
 echo
-show 0 execd qsub -cwd -N busy -t 1-6 -b y -o /dev/null -j y sleep 1.5
+show 0 execd qsub -cwd -N busy -q all.q -t 1-6 -b y -o /dev/null -j y sleep 1.5
 show 0 execd qsub -cwd -q all.q examples/array.sh
 until_seen " busy .* r " execd qstat
 seen " squares .* qw "
