@@ -57,16 +57,22 @@ func (c *configuration) change(files map[string][]byte, use func() error) error 
 
 // order makes the launcher change the files of root's configuration, and uses the result. If it cannot be used, the launcher
 // undoes the change. key is that of the statement with which root has confirmed the change to the launcher; it is empty for
-// a change of a manager, which the launcher refuses if it concerns anything that is root's.
+// a change of a manager, which the launcher refuses if it concerns anything that is root's. If the launcher has to start again
+// for the change, so has this process, which then uses it.
 func (c *configuration) order(key string, files map[string][]byte, use func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := changes(c.withoutFound(files))
-	if err := c.write(func() error { return c.launcher.Configure(key, list) }); err != nil {
+	starts := false
+	err := c.write(func() (err error) {
+		starts, err = c.launcher.Configure(key, list)
+		return err
+	})
+	if err != nil || starts {
 		return err
 	}
 	failpoint.At("configuration-ordered")
-	err := use()
+	err = use()
 	if err == nil {
 		_ = c.launcher.KeepConfiguration() // otherwise the launcher forgets it after a while
 		return nil

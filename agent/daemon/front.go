@@ -313,6 +313,9 @@ func (d *daemon) connectLauncher() (err error) {
 	if d.client, err = launcher.Connect(context.Background(), o); err != nil {
 		return err
 	}
+	if d.only == "" {
+		d.manager.Through(d.client.Notify)
+	}
 	if root, cell := d.client.Cell(); d.only != "" && os.Getenv("SGE_ROOT") == "" && root != "" {
 		if err := errors.Join(os.Setenv("SGE_ROOT", root), os.Setenv("SGE_CELL", cell)); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,6 +58,23 @@ var ErrClosed = errors.New("the connection with the launcher has been closed")
 // ask sends an order, and decodes the body of the answer into result if that is not nil.
 func (c *Client) ask(k kind, body, result any) error {
 	_, err := c.call(context.Background(), k, body, -1, result)
+	return err
+}
+
+// soonTime is how long askNow waits for an answer. For changes of the configuration, all users wait with it.
+const soonTime = 15 * time.Second
+
+// askNow sends an order that does not wait for the next launcher: the error is errAway if there is none. result is as for ask.
+func (c *Client) askNow(k kind, body, result any) error {
+	c.mu.Lock()
+	away := c.line == nil
+	c.mu.Unlock()
+	if away {
+		return errAway
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), soonTime)
+	defer cancel()
+	_, err := c.call(ctx, k, body, -1, result)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,10 +80,22 @@ type Configuration struct {
 	Host  string
 	// Use is called with a configuration that is now in effect.
 	Use func(*Objects)
+	// Check refuses a configuration with which a launcher could not start. Restart is called when the launcher has to start
+	// again because of a change. They may be nil.
+	Check   func(*qconf.Configuration) error
+	Restart func()
 
 	mu         sync.Mutex
 	statements map[string]*statement // by key
 	undo       *undo                 // of the last change; nil if it cannot be undone any more
+	starting   string                // the key of a change that needs a start of the launcher; empty for none
+}
+
+// configureAnswer answers an order about the configuration.
+type configureAnswer struct {
+	// Starts says that the change takes effect when the launcher has started again, which it does when root has been told
+	// of the change.
+	Starts bool `json:"starts,omitempty"`
 }
 
 // statement is a change that root has confirmed.
@@ -172,7 +183,7 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // configure carries out an order about the configuration. A text that the readers of package qconf cannot cope with does not
 // end the launcher.
-func (s *Server) configure(b *configureBody) (err error) {
+func (s *Server) configure(b *configureBody) (a *configureAnswer, err error) {
 	defer func() {
 		if what := recover(); what != nil {
 			err = &refusal{fmt.Errorf("internal error: %v", what)}
@@ -180,21 +191,23 @@ func (s *Server) configure(b *configureBody) (err error) {
 	}()
 	c := s.Configuration
 	if c == nil {
-		return &refusal{errors.New("the configuration of this daemon is not the launcher's")}
+		return nil, &refusal{errors.New("the configuration of this daemon is not the launcher's")}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	a = &configureAnswer{}
 	switch b.Step {
 	case stepChange:
-		return c.change(b.Key, b.list())
+		a.Starts, err = c.change(b.Key, b.list())
+		return a, err
 	case stepUndo:
-		return c.takeBack()
+		return a, c.takeBack()
 	case stepKeep:
 		c.undo = nil
 		debug.FreeOSMemory() // a configuration takes some megabytes while it is read, which the launcher does not need again
-		return nil
+		return a, nil
 	}
-	return &refusal{fmt.Errorf("unknown step %.20q of a change", string(b.Step))}
+	return nil, &refusal{fmt.Errorf("unknown step %.20q of a change", string(b.Step))}
 }
 
 // UseObjects replaces the objects of root's configuration, after the orders to prepare jobs that are being carried out.
@@ -229,59 +242,78 @@ func (c *Configuration) loadFrom(files fs.FS) (*qconf.Cluster, error) {
 	return qconf.Load(files, base)
 }
 
-// change makes a change, or nothing of it.
-func (c *Configuration) change(key string, list []configdir.Change) error {
+// change makes a change, or nothing of it. starts is as in configureAnswer.
+func (c *Configuration) change(key string, list []configdir.Change) (starts bool, err error) {
 	if err := checkChanges(list); err != nil {
-		return &refusal{err}
+		return false, &refusal{err}
 	}
 	dir := c.dir()
 	if found := configdir.Untrusted(dir); len(found) > 0 {
-		return found[0] // others could put links where the launcher writes
+		return false, found[0] // others could put links where the launcher writes
 	}
 	files, folders, err := contents(dir)
 	if err != nil {
-		return err
+		return false, err
 	}
 	before, err := c.load(dir)
 	if err != nil {
-		return err
+		return false, err
 	}
 	whole, err := complete(dir, before, list)
 	if err == nil {
 		err = checkChanges(whole)
 	}
 	if err != nil {
-		return &refusal{err}
+		return false, &refusal{err}
 	}
 	if configdir.InEffect(files, whole) { // of an earlier launcher that could not answer, or nothing
 		delete(c.statements, key)
-		return nil
+		return c.starting != "", nil
 	}
 	if key != "" {
 		if err := c.redeem(key, list, files); err != nil {
-			return &refusal{err}
+			return false, &refusal{err}
 		}
 	}
 	after, err := c.try(files, folders, whole)
 	if err != nil {
-		return &refusal{err}
+		return false, &refusal{err}
 	}
-	err = checkStarted(before, after, c.Host, dir)
-	if err == nil && key == "" {
+	what := needsStart(before, after, c.Host)
+	switch {
+	case key == "":
 		err = errors.Join(checkByFront(before, after, c.Host), checkGrowth(files, whole))
+		if err == nil && what != "" {
+			err = fmt.Errorf("%s would change: %s", what, byRoot)
+		}
+	case what != "" && c.Check != nil:
+		err = c.Check(after.Config(c.Host))
 	}
 	if err != nil {
-		return &refusal{err}
+		return false, &refusal{err}
 	}
-	u := &undo{key: key, at: time.Now(), files: files, folders: folders}
+	return what != "", c.write(dir, key, what != "", &edit{files, folders, whole, after})
+}
+
+// edit is a change that is permitted: of which files and folders, what changes, and the result.
+type edit struct {
+	files   map[string][]byte
+	folders []string
+	changes []configdir.Change
+	after   *qconf.Cluster
+}
+
+// write makes a change that is permitted. With starts it takes effect when the launcher has started again.
+func (c *Configuration) write(dir, key string, starts bool, e *edit) error {
+	u := &undo{key: key, at: time.Now(), files: e.files, folders: e.folders}
 	if dir == c.inSpool(confBuiltin) {
-		if err := configdir.Write(c.inSpool(confDir), files, folders, false); err != nil {
+		if err := configdir.Write(c.inSpool(confDir), e.files, e.folders, false); err != nil {
 			return err
 		}
 		dir, u.made = c.inSpool(confDir), true
 	}
 	c.undo = nil
-	if err := c.apply(dir, whole); err != nil {
+	if err := c.apply(dir, e.changes); err != nil {
 		if _, unchanged := errors.AsType[stageError](err); unchanged {
 			return err
 		}
@@ -291,7 +323,11 @@ func (c *Configuration) change(key string, list []configdir.Change) error {
 		u.sum = configdir.Sum(now)
 		c.undo = u
 	}
-	c.use(after)
+	if starts {
+		c.startLater(key)
+	} else {
+		c.use(e.after)
+	}
 	return nil
 }
 
@@ -524,7 +560,7 @@ func setAside(spool *jobdir.Spool) error {
 // takeBack undoes the last change, which the front cannot use.
 func (c *Configuration) takeBack() error {
 	u := c.undo
-	c.undo = nil
+	c.undo, c.starting = nil, ""
 	if u == nil || time.Since(u.at) > statementTime {
 		return &refusal{errors.New("there is no change to undo, or root has been told that it is made")}
 	}
@@ -614,41 +650,4 @@ func (c *Configuration) state(uid uint32, q *claim.Configure) (*claim.Place, err
 		return &claim.Place{Dir: c.dir(), Host: c.Host, Processors: runtime.NumCPU()}, nil
 	}
 	return nil, fmt.Errorf("unknown step %.20q of a change", string(q.Step))
-}
-
-// Configure orders a change of root's configuration, or refuses it. key is that of the statement of root; it is empty
-// for changes that root has not confirmed.
-func (c *Client) Configure(key string, list []configdir.Change) error {
-	b := &configureBody{Step: stepChange, Key: key}
-	for _, x := range list {
-		b.Changes = append(b.Changes, fileChange{submission.Text(x.Path), x.Text, x.Remove})
-	}
-	return c.configure(b)
-}
-
-// configureTime is how long a front waits for a change. All users wait with it.
-const configureTime = 15 * time.Second
-
-// configure sends an order about the configuration. It does not wait for the next launcher.
-func (c *Client) configure(b *configureBody) error {
-	c.mu.Lock()
-	away := c.line == nil
-	c.mu.Unlock()
-	if away {
-		return errors.New("the launcher, which changes the configuration, is not running: repeat the command later")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), configureTime)
-	defer cancel()
-	_, err := c.call(ctx, kindConfigure, b, -1, nil)
-	return err
-}
-
-// UndoConfiguration undoes the last change, and KeepConfiguration tells the launcher that the front uses it.
-func (c *Client) UndoConfiguration() error {
-	return c.configure(&configureBody{Step: stepUndo})
-}
-
-// KeepConfiguration tells the launcher that the last change is not going to be undone.
-func (c *Client) KeepConfiguration() error {
-	return c.configure(&configureBody{Step: stepKeep})
 }

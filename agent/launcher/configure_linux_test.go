@@ -325,10 +325,6 @@ func TestStatements(t *testing.T) {
 	} {
 		refused(what+" of root", order(confirm(c), c), "")
 	}
-	refused("an attribute of the start", func() *Error {
-		c := changeOf("conf/global", "min_uid 7\n")
-		return order(confirm(c), c)
-	}(), "start the daemon again")
 	has("after all that", "/b")
 
 	for what, c := range map[string]claim.Configure{
@@ -350,6 +346,79 @@ func TestStatements(t *testing.T) {
 	}
 	if err := rootSays(t, socket, claim.Configure{Step: claim.StepConfirm, Key: "more", Base: configdir.Sum(nil), Digest: configdir.Digest("more", nil)}); err == nil || !strings.Contains(err.Error(), "are waiting already") {
 		t.Errorf("too many statements: %v", err)
+	}
+}
+
+// TestStartAgain checks that the launcher starts again for a change of what it needs when it starts, once, and only when root
+// has been told of the change.
+func TestStartAgain(t *testing.T) {
+	w, s, dir, socket := newConfiguredWorld(t, rootFiles)
+	s.Restarts = make(chan struct{}, 1)
+	s.Configuration.mu.Lock()
+	s.Configuration.Check, s.Configuration.Restart = s.CheckStart, s.Restart
+	s.Configuration.mu.Unlock()
+	n := 0
+	change := func(text string) (key string, list []fileChange) {
+		t.Helper()
+		n++
+		key = fmt.Sprintf("key%d", n)
+		list = changeOf("conf/global", text)
+		if err := rootSays(t, socket, claim.Configure{Step: claim.StepConfirm, Key: key, Base: configdir.Sum(textsIn(t, dir)), Digest: configdir.Digest(key, (&configureBody{Changes: list}).list())}); err != nil {
+			t.Fatal(err)
+		}
+		return key, list
+	}
+	settle := func(key string) {
+		t.Helper()
+		if err := rootSays(t, socket, claim.Configure{Step: claim.StepSettle, Key: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	starts := func(text string) (key string, starts bool) {
+		t.Helper()
+		key, list := change(text)
+		a := &configureAnswer{}
+		w.must(kindConfigure, &configureBody{Step: stepChange, Key: key, Changes: list}, a)
+		return key, a.Starts
+	}
+	restarts := func() bool {
+		// The launcher restarts after its answer.
+		return len(s.Restarts) > 0
+	}
+
+	key, list := change("min_uid 7\nshepherd_cmd /no/such/program\n")
+	if e := w.ask(kindConfigure, &configureBody{Step: stepChange, Key: key, Changes: list}); e == nil || e.Code != codeRefused || !strings.Contains(e.Text, "/no/such/program") {
+		t.Errorf("a launcher could not start: %v", e)
+	}
+	key, is := starts("min_uid 7\n")
+	if !is {
+		t.Error("min_uid does not need a start")
+	}
+	if min := s.Rules.MinUID; min == 7 {
+		t.Error("the launcher uses a part of the change before its start")
+	}
+	settle("another")
+	if e := w.ask(kindConfigure, &configureBody{Step: stepUndo}); e != nil {
+		t.Error(e)
+	}
+	settle(key)
+	if restarts() {
+		t.Error("the launcher starts again for a change that was undone")
+	}
+	key, is = starts("mailer /bin/mail2\n")
+	settle(key)
+	if is || restarts() {
+		t.Error("the launcher starts again for another mailer")
+	}
+	key, is = starts("min_uid 8\nmailer /bin/mail2\n")
+	if !is {
+		t.Error("min_uid does not need a start")
+	}
+	settle(key)
+	<-s.Restarts
+	settle(key)
+	if restarts() {
+		t.Error("the launcher starts again twice")
 	}
 }
 

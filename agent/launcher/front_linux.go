@@ -54,16 +54,20 @@ func (s *Server) Run(f *Front, socket *FrontSocket, signals <-chan os.Signal, sa
 		return statusFailed, err
 	}
 	if f.Apart {
-		s.serveCallers(socket, signals)
-		return 0, nil
+		return 0, s.serveCallers(socket, signals)
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		old, told, err := s.awaitOld(socket, signals, say)
 		if err != nil {
 			return statusFailed, err
 		}
-		if told || old != nil && s.serveCaller(old, socket, signals, true) {
+		if told {
 			return 0, nil
+		}
+		if old != nil {
+			if told, err := s.serveCaller(old, socket, signals, true); told || err != nil {
+				return 0, err
+			}
 		}
 		begun := time.Now()
 		state, told, err := s.runFront(f, socket, signals)
@@ -89,6 +93,8 @@ func (s *Server) Run(f *Front, socket *FrontSocket, signals <-chan os.Signal, sa
 				return 0, nil
 			}
 		case <-timer.C:
+		case <-s.Restarts:
+			return 0, ErrRestart
 		}
 		timer.Stop()
 	}
@@ -148,25 +154,27 @@ func frontLives(spool *jobdir.Spool) (bool, error) {
 	return lives, err
 }
 
-// serveCallers serves the fronts that connect to the socket until a signal comes.
-func (s *Server) serveCallers(socket *FrontSocket, signals <-chan os.Signal) {
+// serveCallers serves the fronts that connect to the socket until a signal comes, or returns ErrRestart.
+func (s *Server) serveCallers(socket *FrontSocket, signals <-chan os.Signal) error {
 	for {
 		select {
 		case sig := <-signals:
 			if sig != unix.SIGHUP {
-				return
+				return nil
 			}
+		case <-s.Restarts:
+			return ErrRestart
 		case c := <-socket.callers:
-			if s.serveCaller(c, socket, signals, false) {
-				return
+			if told, err := s.serveCaller(c, socket, signals, false); told || err != nil {
+				return err
 			}
 		}
 	}
 }
 
 // serveCaller serves a front that has connected to the socket. told says that a signal has ended the service. With pass, the
-// front gets the signals, and the service lasts until the front has ended.
-func (s *Server) serveCaller(c *caller, socket *FrontSocket, signals <-chan os.Signal, pass bool) (told bool) {
+// front gets the signals, and the service lasts until the front has ended. The error is ErrRestart: the front continues.
+func (s *Server) serveCaller(c *caller, socket *FrontSocket, signals <-chan os.Signal, pass bool) (told bool, err error) {
 	defer c.close()
 	served := make(chan struct{})
 	go func() {
@@ -197,14 +205,18 @@ func (s *Server) serveCaller(c *caller, socket *FrontSocket, signals <-chan os.S
 			case told:
 				c.conn.close()
 				<-served
-				return true
+				return true, nil
 			}
 		case other := <-socket.callers:
 			other.close() // there is a front
+		case <-s.Restarts:
+			c.conn.close()
+			<-served
+			return told, ErrRestart
 		case <-over:
 			c.conn.close()
 			<-served
-			return told
+			return told, nil
 		}
 	}
 }
@@ -236,6 +248,12 @@ func (s *Server) runFront(f *Front, socket *FrontSocket, signals <-chan os.Signa
 			_ = p.Signal(sig)
 		case other := <-socket.callers:
 			other.close() // there is a front
+		case <-s.Restarts:
+			c.close()
+			if served != nil {
+				<-served //nolint:errcheck // it was closed
+			}
+			return nil, told, ErrRestart
 		case err := <-served:
 			// The front has closed its end, or sent invalid data: it is useless now.
 			if served = nil; err != nil {

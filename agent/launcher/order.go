@@ -10,6 +10,7 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/job"
 )
@@ -67,6 +68,7 @@ const (
 	kindVerify       kind = "verify"
 	kindConfigure    kind = "configure"
 	kindMail         kind = "mail"
+	kindNotify       kind = "notify"
 )
 
 // envelope is a message of the front.
@@ -318,6 +320,8 @@ func decodeBody(k kind, text []byte) (any, error) {
 		body = &configureBody{}
 	case kindMail:
 		body = &mailBody{}
+	case kindNotify:
+		body = &servicemanager.State{}
 	case kindPrioritise:
 		body = &prioritiseBody{}
 	default:

@@ -217,20 +217,20 @@ func checkObjectsByFront(was, is *Objects) error {
 	return nil
 }
 
-// checkStarted refuses changes that need a start of the daemon.
-func checkStarted(before, after *qconf.Cluster, host, dir string) error {
+// needsStart returns what a change concerns that the launcher needs when it starts; empty for nothing.
+func needsStart(before, after *qconf.Cluster, host string) string {
 	was, is := before.Config(host), after.Config(host)
 	for _, name := range Attributes {
 		a, _ := was.Value(name)
 		b, _ := is.Value(name)
 		if a != b {
-			return fmt.Errorf("%s would become %.200q: with --front-user it is fixed while the daemon runs; write it into %s/conf and start the daemon again", name, b, dir)
+			return name
 		}
 	}
 	a, _ := before.Complexes().Find(launch.GPUMap)
 	b, _ := after.Complexes().Find(launch.GPUMap)
 	if a.Type != b.Type || !slices.Equal(ObjectsOf(before, host).Elements[launch.GPUMap], ObjectsOf(after, host).Elements[launch.GPUMap]) {
-		return fmt.Errorf("the resource map %s would change: with --front-user it is fixed while the daemon runs; write it into %s and start the daemon again", launch.GPUMap, dir)
+		return "the resource map " + launch.GPUMap
 	}
-	return nil
+	return ""
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/internal/host/gpu"
+	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
@@ -44,6 +45,11 @@ type Server struct {
 	Args    []string
 	// Configuration is the configuration that qconf changes; nil for none. Its objects are those of Rules.Site.
 	Configuration *Configuration
+	// Manager is the service manager, which listens to the launcher alone: the front orders its messages. It is nil if the
+	// manager starts the fronts.
+	Manager *servicemanager.Notifier
+	// Restarts has room for one value, with which Restart ends Run; it is nil if Run never ends for a restart.
+	Restarts chan struct{}
 	// Refused is called for each refused order, for the audit log.
 	Refused func(order string, err error)
 
@@ -171,74 +177,6 @@ func (s *Server) forget() {
 	s.jobs = nil
 }
 
-// received is an order with its content and descriptors.
-type received struct {
-	envelope *envelope
-	body     any
-	fds      []int // that are left: the script's
-	launched bool  // the job has a supervisor now, and the front waits for its end
-}
-
-// launchedJob returns the job of an order to launch.
-func (o *received) launchedJob() job.ID {
-	b, _ := o.body.(*ofJob)
-	return b.ID
-}
-
-// unpack reads a message, and returns the size of all its contents in bytes, which o.read takes up. Its descriptors
-// are the caller's to close; o has the number in any case.
-func unpack(text []byte, fds []int) (o *received, size int64, err error) {
-	o = &received{fds: fds}
-	if o.envelope, err = decodeEnvelope(text); err != nil {
-		return o, 0, err
-	}
-	for _, fd := range fds {
-		n, err := sizeOf(fd, mostScript)
-		if err != nil {
-			return o, 0, err
-		}
-		size += n
-	}
-	return o, size, nil
-}
-
-// read reads the content of an order.
-func (o *received) read() (err error) {
-	body, order := []byte(o.envelope.Body), o.envelope.Order
-	rest := o.fds
-	if o.envelope.Memory {
-		if len(rest) == 0 {
-			return errors.New("the descriptor of its body is missing")
-		}
-		if body, err = contentOf(rest[0], mostOf(order)); err != nil {
-			return err
-		}
-		rest = rest[1:]
-	}
-	switch {
-	case o.envelope.compact:
-	case compactKinds[order] != 0:
-		return fmt.Errorf("%s is JSON, expected the compact form", order)
-	case len(body) == 0:
-		body = []byte("{}")
-	default:
-		if err := checkSize(body); err != nil {
-			return err
-		}
-	}
-	if o.body, err = decodeBody(order, body); err != nil {
-		return err
-	}
-	expected := 0
-	if p, ok := o.body.(*prepareBody); ok && p.Script {
-		expected = 1
-	}
-	if len(rest) != expected {
-		return fmt.Errorf("%s has %d descriptors too many", order, len(rest)-expected)
-	}
-	return nil
-}
-
 // refused tells the audit log.
 func (s *Server) refused(order string, err error) {
 	if s.Refused != nil {
@@ -340,8 +278,11 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 		return s.lookForGPUs(ctx, b.Ask), nil, nil
 	case *mailBody:
 		return nil, nil, s.mail(ctx, b)
+	case *servicemanager.State:
+		return nil, nil, s.notify(b)
 	case *configureBody:
-		return nil, nil, s.configure(b)
+		a, err := s.configure(b)
+		return a, nil, err
 	case *verifyBody:
 		a, err := s.verify(ctx, b)
 		return a, nil, err
@@ -365,7 +306,7 @@ func (s *Server) carryOut(ctx context.Context, o *received) (body any, with desc
 	switch o.envelope.Order {
 	case kindHello:
 		settings := settingsOf(s.Config)
-		settings.Ordered = s.Rules.Submissions == nil
+		settings.Ordered, settings.Start = s.Rules.Submissions == nil, started(s.Config, s.SiteGPUs)
 		return &helloAnswer{s.Spool.Path(), settings, s.Program, s.Args, s.Rules.Site.SGERoot, s.Rules.Site.SGECell}, nil, nil
 	case kindJobs:
 		a := &jobsAnswer{}

@@ -3,6 +3,7 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/ptf"
@@ -23,12 +24,26 @@ type settings struct {
 	JSVURL        string `json:"jsv_url"`
 	// Ordered says that a master orders jobs. Then jsv_url has no effect: the master runs its verifier.
 	Ordered bool `json:"ordered"`
+	// Start are all values that the launcher was started with, as text. A front continues only with a launcher that has
+	// the same ones.
+	Start string `json:"start"`
 }
 
 // settingsOf returns the settings of a configuration.
 func settingsOf(c *qconf.Configuration) settings {
 	params, _ := c.Value("cgroups_params")
-	return settings{params, c.ExecdParams.UseCgroups, string(c.ExecdParams.ScratchLimit), c.ShepherdCmd, c.Reprioritize, c.JSVURL, false}
+	return settings{params, c.ExecdParams.UseCgroups, string(c.ExecdParams.ScratchLimit), c.ShepherdCmd, c.Reprioritize, c.JSVURL, false, ""}
+}
+
+// started returns the values that a launcher is started with: the attributes, and the GPUs.
+func started(c *qconf.Configuration, gpus []string) string {
+	var b strings.Builder
+	for _, name := range Attributes {
+		value, _ := c.Value(name)
+		fmt.Fprintf(&b, "%s %s\n", name, value)
+	}
+	fmt.Fprintf(&b, "%s %s\n", launch.GPUMap, strings.Join(gpus, " "))
+	return b.String()
 }
 
 // permit refuses a configuration whose settings differ from those of the launcher.

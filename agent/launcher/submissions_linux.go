@@ -573,6 +573,9 @@ func (d *SubmissionSocket) take(c *conn, uid uint32, refused error) {
 	if b, err := json.Marshal(&reply); err == nil {
 		_ = c.write(b)
 	}
+	if err == nil && q.Configure != nil && q.Configure.Step == claim.StepSettle {
+		d.Configuration.start(q.Configure.Key) // root has been told
+	}
 }
 
 // configure answers a message about a change of the configuration.

@@ -24,8 +24,10 @@ import (
 	"github.com/execd-project/execd/agent/audit"
 	"github.com/execd-project/execd/agent/launch"
 	"github.com/execd-project/execd/agent/launcher"
+	"github.com/execd-project/execd/internal/clock"
 	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/internal/host/procedures"
+	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/printable"
 	"github.com/execd-project/execd/internal/printer"
@@ -61,7 +63,12 @@ func run(args []string) int {
 		say(err.Error())
 		return exitUsage
 	}
-	status, err := o.serve()
+	env := os.Environ()
+	status, err := o.serve(env)
+	if errors.Is(err, launcher.ErrRestart) {
+		// execd reads the configuration of root, and becomes the launcher again. Jobs and front continue.
+		err = &os.PathError{Op: "exec", Path: o.execd, Err: unix.Exec(o.execd, append([]string{o.execd}, o.front...), env)}
+	}
 	if err != nil {
 		say(err.Error())
 		return exitCannotRun
@@ -168,7 +175,7 @@ func lock(spool *jobdir.Spool) error {
 	}
 }
 
-func (o *options) serve() (int, error) {
+func (o *options) serve(env []string) (int, error) {
 	user, err := o.rules.Users.User(o.user)
 	if err != nil {
 		return 0, fmt.Errorf("--front-user %s: %w", o.user, err)
@@ -208,6 +215,7 @@ func (o *options) serve() (int, error) {
 	o.rules.FrontUID = user.UID
 	server := &launcher.Server{
 		Spool: spool, GPUs: o.openGPUs(), SiteGPUs: o.gpus, GPUComplex: o.gpuComplex, Config: o.config, Shepherd: shepherd, Rules: o.rules, FrontGID: int(user.GID),
+		Restarts: make(chan struct{}, 1),
 		Refused: func(order string, err error) {
 			log.Refuse(&audit.Record{
 				Caller: audit.Caller{Via: "front", UID: &user.UID, User: user.Name}, Command: order, Outcome: audit.Refused, Error: err.Error(),
@@ -216,7 +224,7 @@ func (o *options) serve() (int, error) {
 	}
 	defer server.GPUs.Close()
 	if o.configures {
-		server.Configuration = &launcher.Configuration{Spool: spool, Conf: o.conf, Host: o.host, Use: server.UseObjects}
+		server.Configuration = &launcher.Configuration{Spool: spool, Conf: o.conf, Host: o.host, Use: server.UseObjects, Check: server.CheckStart, Restart: server.Restart}
 	}
 	if submissions != nil {
 		submissions.Configuration = server.Configuration
@@ -247,6 +255,9 @@ func (o *options) serve() (int, error) {
 	}
 	if !o.apart {
 		server.Args = o.front
+		if server.Manager, err = servicemanager.New(clock.System()); err != nil {
+			say(err.Error())
+		}
 	}
 	socket, err := launcher.OpenFrontSocket(spool, user, func(err error) { say(err.Error()) })
 	if err != nil {
@@ -255,7 +266,7 @@ func (o *options) serve() (int, error) {
 	defer socket.Close()
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
-	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: os.Environ(), Apart: o.apart}
+	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: env, Apart: o.apart}
 	return server.Run(f, socket, signals, say)
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -113,7 +114,6 @@ func frontConfigures(t *testing.T, builtin bool) {
 	for name, args := range map[string][]string{
 		"a queue that does not exist": {"-mattr", "queue", "prolog", "/bin/true", "nosuch.q"},
 		"a program without a path":    {"-mattr", "queue", "prolog", "x", "all.q"},
-		"an attribute of the start":   {"-mattr", "configuration", "min_uid", "5", "global"},
 	} {
 		if r := m.root("qconf", args...); r.status == 0 {
 			t.Errorf("%s: %+v", name, r)
@@ -128,6 +128,64 @@ func frontConfigures(t *testing.T, builtin bool) {
 	if said := run(); said != "prolog prolog prolog prolog prolog" {
 		t.Errorf("after a start: %q", said)
 	}
+}
+
+// TestFrontStartsAgain checks that qconf of root changes what a launcher needs when it starts: both processes start again
+// with it, and running jobs go on. The processes stay the ones that the service manager knows.
+func TestFrontStartsAgain(t *testing.T) {
+	m := newFront(t, 2)
+	out := m.open("out")
+	m.start()
+	u := someUsers(t, 1)[0]
+	m.write("job.sh", "while [ ! -e "+out+"/go ]; do sleep 0.1; done\ntouch "+out+"/gone\n")
+	r := m.as(u, "qsub", "-terse", "-wd", out, "-o", "/dev/null", "-j", "y", "job.sh")
+	id := strings.TrimSpace(r.stdout)
+	if r.status != 0 {
+		t.Fatalf("%+v", r)
+	}
+	m.until("the job runs", func() bool { return strings.Contains(m.root("qstat", "-u", "*", "-s", "r").stdout, " r ") })
+	front := m.front()
+	pid := m.daemon.Pid()
+
+	global := func(name, value string) result {
+		t.Helper()
+		text := regexp.MustCompile("(?m)^("+name+" +).*").ReplaceAllString(m.root("qconf", "-sconf", "global").stdout, "${1}"+value)
+		m.write("changed/global", regexp.MustCompile("(?m)^#.*\n").ReplaceAllString(text, ""))
+		return m.root("qconf", "-Mconf", m.dir+"/changed/global")
+	}
+	if r := global("min_uid", "100000"); r.status != 0 || !strings.Contains(r.stdout+r.stderr, `modified "global" in configuration list`) {
+		t.Fatalf("%+v", r)
+	}
+	m.front(front)
+	if r := m.as(u, "qsub", "-b", "y", "true"); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "min") {
+		t.Errorf("a user below min_uid: %+v", r)
+	}
+	if r := m.root("qconf", "-sconf", "global"); !strings.Contains(r.stdout, "100000") {
+		t.Errorf("qconf -sconf: %+v", r)
+	}
+	if text := status(t, pid, "State"); strings.HasPrefix(text, "Z") || m.daemon.Pid() != pid {
+		t.Errorf("the launcher is another process, or has ended: %s", text)
+	}
+	if r := global("shepherd_cmd", "/no/such/program"); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "/no/such/program") {
+		t.Errorf("a launcher could not start: %+v", r)
+	}
+	m.write("out/go", "")
+	m.until("the job is in the accounting", func() bool { return len(m.records(id)) == 1 })
+	if _, err := os.Stat(out + "/gone"); err != nil || strings.Split(m.records(id)[0], ":")[12] != "0" {
+		t.Errorf("the job has failed: %v %q", err, m.records(id))
+	}
+	// The old front was a child of the launcher, as was the supervisor: none of them remains as a zombie.
+	m.until("there are no zombies", func() bool {
+		list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		for _, child := range strings.Fields(string(list)) {
+			text, err := os.ReadFile("/proc/" + child + "/status")
+			if err == nil && strings.Contains(string(text), "State:\tZ") {
+				return false
+			}
+		}
+		return true
+	})
+	m.refusedNothingBut("configure")
 }
 
 // TestFrontMail checks that the mailer of a daemon of two processes may run set-group-ID programs, such as postdrop of

@@ -95,6 +95,16 @@ func (m *machine) refusedNothing() {
 	}
 }
 
+// refusedNothingBut checks that the launcher has refused orders of one kind only.
+func (m *machine) refusedNothingBut(order string) {
+	m.Helper()
+	for _, line := range lines(m, filepath.Join(m.dir, "spool", "launcher-audit")) {
+		if !strings.Contains(line, `"`+order+`"`) {
+			m.Errorf("the launcher has refused: %s", line)
+		}
+	}
+}
+
 // TestFront checks that a daemon of two processes runs a job from qsub to its record, and its front has no rights.
 func TestFront(t *testing.T) {
 	m := newFront(t, 1)

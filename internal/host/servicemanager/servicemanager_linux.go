@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -40,6 +39,40 @@ type Notifier struct {
 	socket   string // empty for none
 	watchdog time.Duration
 	clock    clock.Clock
+	through  func(*State) error // nil to send to the socket
+}
+
+// State is a message to the manager.
+type State struct {
+	Ready     bool   `json:"ready,omitempty"`     // the start, or a reload, is over
+	Reloading bool   `json:"reloading,omitempty"` // the configuration is being read again
+	Stopping  bool   `json:"stopping,omitempty"`  // the agent is about to end
+	Watchdog  bool   `json:"watchdog,omitempty"`  // the agent answers
+	Status    string `json:"status,omitempty"`    // the sentence that systemctl status shows; empty for the one before
+}
+
+// text returns the message in the form of sd_notify(3).
+func (s *State) text() (string, error) {
+	var lines []string
+	for _, word := range []struct {
+		name string
+		is   bool
+	}{{"READY", s.Ready}, {"RELOADING", s.Reloading}, {"STOPPING", s.Stopping}, {"WATCHDOG", s.Watchdog}} {
+		if word.is {
+			lines = append(lines, word.name+"=1")
+		}
+	}
+	if s.Reloading {
+		var ts unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+			return "", fmt.Errorf("cannot read the monotonic clock: %w", err)
+		}
+		lines = append(lines, "MONOTONIC_USEC="+strconv.FormatInt(ts.Nano()/1000, 10))
+	}
+	if s.Status != "" || s.Ready || s.Stopping {
+		lines = append(lines, "STATUS="+line(s.Status))
+	}
+	return strings.Join(lines, "\n"), nil
 }
 
 // New finds the manager in the environment, and removes its variables, so that child processes
@@ -67,28 +100,26 @@ func New(c clock.Clock) (*Notifier, error) {
 	return n, errors.Join(errs...)
 }
 
+// Through has the messages sent by a function, for a process that the manager does not listen to (NotifyAccess=main of
+// systemd.service(5)). It must be called before the other methods.
+func (n *Notifier) Through(send func(*State) error) { n.through = send }
+
 // Ready says that the agent is ready, at its start or after Reloading.
 func (n *Notifier) Ready(status string) error {
-	return n.send("READY=1\nSTATUS=" + line(status))
+	return n.Send(&State{Ready: true, Status: status})
 }
 
 // Reloading tells the manager that the configuration is being read again. Call Ready afterwards,
 // regardless of the result.
-func (n *Notifier) Reloading() error {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		return fmt.Errorf("cannot read the monotonic clock: %w", err)
-	}
-	return n.send("RELOADING=1\nMONOTONIC_USEC=" + strconv.FormatInt(ts.Nano()/1000, 10))
-}
+func (n *Notifier) Reloading() error { return n.Send(&State{Reloading: true}) }
 
 // Stopping says that the agent is about to end.
 func (n *Notifier) Stopping(status string) error {
-	return n.send("STOPPING=1\nSTATUS=" + line(status))
+	return n.Send(&State{Stopping: true, Status: status})
 }
 
 // Status sets the sentence that systemctl status shows.
-func (n *Notifier) Status(status string) error { return n.send("STATUS=" + line(status)) }
+func (n *Notifier) Status(status string) error { return n.Send(&State{Status: status}) }
 
 // Watch notifies the watchdog twice in each of its periods until the context ends; without a
 // watchdog it returns at once. It notifies only after alive has returned nil: alive queries the
@@ -108,7 +139,7 @@ func (n *Notifier) Watch(ctx context.Context, alive func(context.Context) error,
 			return
 		}
 		if err == nil {
-			err = n.send("WATCHDOG=1")
+			err = n.Send(&State{Watchdog: true})
 		}
 		if err != nil || !well {
 			warn(err)
@@ -117,22 +148,41 @@ func (n *Notifier) Watch(ctx context.Context, alive func(context.Context) error,
 	}
 }
 
-func (n *Notifier) send(state string) error {
+// Send sends a message. Without a manager it does nothing.
+func (n *Notifier) Send(state *State) error {
 	if n.socket == "" {
 		return nil
 	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
+	if n.through != nil {
+		return n.through(state)
+	}
+	text, err := state.text()
+	if err == nil {
+		err = send(n.socket, text)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot notify the service manager: %w", err)
 	}
-	defer conn.Close()
-	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return fmt.Errorf("cannot notify the service manager: %w", err)
-	}
-	if _, err := conn.Write([]byte(state)); err != nil {
-		return fmt.Errorf("cannot notify the service manager: %w", err)
-	}
 	return nil
+}
+
+// send sends a datagram to a socket: a path, or a name without one after "@" (unix(7)).
+func send(socket, text string) error {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	timeout := unix.NsecToTimeval(patience.Nanoseconds())
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &timeout); err != nil {
+		return os.NewSyscallError("setsockopt", err)
+	}
+	for {
+		err := unix.Sendto(fd, []byte(text), unix.MSG_NOSIGNAL, &unix.SockaddrUnix{Name: socket}) // unix turns the @ into a NUL
+		if !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("sendto", err)
+		}
+	}
 }
 
 // line returns a text in which no other assignment can begin.
