@@ -167,7 +167,8 @@ func (d *Dir) Complete(current *qconf.Cluster, changes []Change) ([]Change, erro
 			if _, err := d.root.Stat(kind); errors.Is(err, fs.ErrNotExist) && !have[kind] && current != nil {
 				files := Files(current)
 				for _, name := range sortedNames(files) {
-					if strings.HasPrefix(name, kind+"/") {
+					changed := func(c Change) bool { return c.Path == name }
+					if strings.HasPrefix(name, kind+"/") && !slices.ContainsFunc(changes, changed) {
 						all = append(all, Change{Path: name, Text: files[name]})
 					}
 				}
