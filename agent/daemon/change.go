@@ -68,8 +68,12 @@ func (c *configuration) order(key string, files map[string][]byte, use func() er
 		starts, err = c.launcher.Configure(key, list)
 		return err
 	})
-	if err != nil || starts {
+	if err != nil {
 		return err
+	}
+	if starts {
+		c.replace()
+		return nil
 	}
 	failpoint.At("configuration-ordered")
 	err = use()

@@ -45,6 +45,7 @@ type configuration struct {
 	root    bool   // jobs are started with the rights of root
 	// launcher changes the configuration, which is root's, and below is its spool area; nil if this process does so.
 	launcher *launcher.Client
+	replace  func() // has another front use a change, with launcher
 	below    string
 	// found is the resource map that the host has found on itself; nil for none.
 	found func() qconf.FoundMap

@@ -278,7 +278,10 @@ func (d *daemon) connectLauncher() (err error) {
 	o := launcher.ClientOptions{
 		Descriptor: d.launcher, Path: filepath.Join(d.settings.spool, launcher.SocketName),
 		Lost: func(err error) {
-			if d.ending.Load() {
+			switch {
+			case d.replaced.Load():
+				syscall.Exit(ExitFailed)
+			case d.ending.Load():
 				syscall.Exit(ExitGood)
 			}
 			d.log.Error("the launcher has stopped: this process exits, and jobs continue", "error", err)
@@ -326,6 +329,14 @@ func (d *daemon) connectLauncher() (err error) {
 	}
 	d.own, err = jobdir.OpenDir(d.place())
 	return err
+}
+
+// replace ends this front after the command that it is carrying out, for a change of the configuration that the launcher has
+// to start again for. The next commands get to the next front, which uses the change.
+func (d *daemon) replace() {
+	d.log.Info("another process continues, with the changed configuration; jobs continue")
+	d.replaced.Store(true)
+	d.cancel()
 }
 
 // jobPath returns the directory of a job.

@@ -159,6 +159,8 @@ func (c *Command) Run() (int, error) {
 	}
 	defer d.close()
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	ctx, d.cancel = context.WithCancel(ctx)
+	defer d.cancel()
 	if d.client != nil {
 		context.AfterFunc(ctx, func() {
 			d.ending.Store(true)
@@ -170,7 +172,7 @@ func (c *Command) Run() (int, error) {
 	if err := d.begin(ctx); err != nil {
 		return ExitCannotRun, err
 	}
-	if err := d.run(ctx); err != nil {
+	if err := d.run(ctx); err != nil || d.replaced.Load() {
 		return ExitFailed, err
 	}
 	return ExitGood, nil
@@ -189,6 +191,8 @@ type daemon struct {
 	own           *jobdir.Dir      // of the daemon's own files
 	client        *launcher.Client // of a front; nil for one process
 	ready, ending atomic.Bool      // announce was called; a signal has told the front to end
+	replaced      atomic.Bool      // this front ends so that another one uses a change of the configuration
+	cancel        context.CancelFunc
 	agent         *agent.Agent
 	server        *serve.Server
 	load          *loadsensor.Collector
@@ -251,7 +255,7 @@ func (d *daemon) open() (err error) {
 		}
 	}
 	if d.client != nil && d.Master != nil && !d.ownConfiguration() {
-		d.configuration.launcher, d.configuration.below = d.client, d.settings.spool
+		d.configuration.launcher, d.configuration.below, d.configuration.replace = d.client, d.settings.spool, d.replace
 	} else if err := d.configuration.restore(); err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ func (s *Server) Run(f *Front, socket *FrontSocket, signals <-chan os.Signal, sa
 	if _, err := s.groups(); err != nil {
 		return statusFailed, err
 	}
+	s.reapFronts()
 	if f.Apart {
 		return 0, s.serveCallers(socket, signals)
 	}
@@ -68,11 +69,17 @@ func (s *Server) Run(f *Front, socket *FrontSocket, signals <-chan os.Signal, sa
 			if told, err := s.serveCaller(old, socket, signals, true); told || err != nil {
 				return 0, err
 			}
+			if s.Configuration.startsLater() {
+				return 0, ErrRestart
+			}
 		}
 		begun := time.Now()
 		state, told, err := s.runFront(f, socket, signals)
 		if err != nil {
 			return statusFailed, err
+		}
+		if !told && s.Configuration.startsLater() {
+			return 0, ErrRestart // the front has ended to use the change
 		}
 		w, _ := state.Sys().(syscall.WaitStatus)
 		// A front that an earlier launcher was about to start may have taken the spool directory from this one.
@@ -167,6 +174,9 @@ func (s *Server) serveCallers(socket *FrontSocket, signals <-chan os.Signal) err
 		case c := <-socket.callers:
 			if told, err := s.serveCaller(c, socket, signals, false); told || err != nil {
 				return err
+			}
+			if s.Configuration.startsLater() {
+				return ErrRestart
 			}
 		}
 	}

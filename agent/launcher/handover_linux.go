@@ -64,7 +64,6 @@ type FrontSocket struct {
 type caller struct {
 	conn  *conn
 	pidfd *os.File
-	pid   int
 }
 
 func (c *caller) close() {
@@ -80,10 +79,8 @@ func (c *caller) signal(sig unix.Signal) {
 	}
 }
 
-// ended waits for the end of the front. A front of the program that executed this one is a child, see ErrRestart, and would
-// remain as a zombie.
+// ended waits for the end of the front.
 func (c *caller) ended() {
-	defer func() { _, _ = unix.Wait4(c.pid, nil, unix.WNOHANG, nil) }()
 	raw, err := c.pidfd.SyscallConn()
 	if err != nil {
 		return
@@ -178,7 +175,7 @@ func (d *FrontSocket) meet(fd int) (*caller, error) {
 		unix.Close(pidfd)
 		return nil, err
 	}
-	return &caller{conn, os.NewFile(uintptr(pidfd), "front"), int(peer.Pid)}, nil
+	return &caller{conn, os.NewFile(uintptr(pidfd), "front")}, nil
 }
 
 // openPidfd finds the process that has connected by its number. It must still belong to its user.

@@ -2,9 +2,14 @@ package launcher
 
 import (
 	"errors"
+	"os"
+	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/agent/launch"
+	"github.com/execd-project/execd/limits/process"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -32,11 +37,35 @@ func (s *Server) CheckStart(c *qconf.Configuration) error {
 	return err
 }
 
-// startLater has the launcher start again when qconf says that root has been told of the change, or does not say anything
-// for a while.
+// reapFronts waits for fronts that are children of this process, because it has executed the launcher of before: see
+// ErrRestart. They would remain as zombies.
+func (s *Server) reapFronts() {
+	for _, pid := range process.Children(os.Getpid()) {
+		var st unix.Stat_t
+		if unix.Stat("/proc/"+strconv.Itoa(pid), &st) == nil && st.Uid == s.Rules.FrontUID {
+			go func() { _, _ = unix.Wait4(pid, nil, 0, nil) }()
+		}
+	}
+}
+
+// startLater has the launcher start again when qconf says that root has been told of the change, when the front has ended, or
+// after a while.
 func (c *Configuration) startLater(key string) {
 	c.starting = key
-	time.AfterFunc(statementTime, func() { c.start(key) })
+	time.AfterFunc(startTime, func() { c.start(key) })
+}
+
+// startTime is how long a change may wait for the start of the launcher.
+const startTime = 10 * time.Second
+
+// startsLater reports whether the launcher has to start again for a change. c may be nil.
+func (c *Configuration) startsLater() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.starting != ""
 }
 
 // start has the launcher start again, if a change with this key needs it.

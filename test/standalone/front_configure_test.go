@@ -156,13 +156,14 @@ func TestFrontStartsAgain(t *testing.T) {
 	if r := global("min_uid", "100000"); r.status != 0 || !strings.Contains(r.stdout+r.stderr, `modified "global" in configuration list`) {
 		t.Fatalf("%+v", r)
 	}
-	m.front(front)
+	// The next command finds the change in effect.
 	if r := m.as(u, "qsub", "-b", "y", "true"); r.status == 0 || !strings.Contains(r.stdout+r.stderr, "min") {
 		t.Errorf("a user below min_uid: %+v", r)
 	}
 	if r := m.root("qconf", "-sconf", "global"); !strings.Contains(r.stdout, "100000") {
 		t.Errorf("qconf -sconf: %+v", r)
 	}
+	m.front(front)
 	if text := status(t, pid, "State"); strings.HasPrefix(text, "Z") || m.daemon.Pid() != pid {
 		t.Errorf("the launcher is another process, or has ended: %s", text)
 	}
