@@ -114,7 +114,8 @@ echo "1. A batch system begins: a scheduler, a queue and an agent in one process
 echo
 export EXECD_SOCKET="$dir/run/agent.sock"
 echo "   \$ execd standalone &"
-execd standalone --spool "$dir/spool" --socket "$EXECD_SOCKET" --manager "$user" >"$dir/log" 2>&1 &
+# One process: the user, who is a manager, adds a queue with a prolog.
+execd standalone --one-process --spool "$dir/spool" --socket "$EXECD_SOCKET" --manager "$user" >"$dir/log" 2>&1 &
 daemon=$!
 until_seen " lx-" execd qhost
 if [ "$failed" != 0 ]; then

@@ -108,7 +108,10 @@ func TestCertificateThatUserCanReplaceIsRefused(t *testing.T) {
 			if option != "token-file" {
 				args = []string{"--listen", "127.0.0.1:0", "--master", "m", "--tls-cert", dir + "/file", "--tls-key", dir + "/file", "--tls-ca", dir + "/file"}
 			}
-			_, err := parse("agent", append(args, "--"+option, filepath.Join(dir, file), "--spool", dir+"/spool", "--socket", dir+"/run/s"))
+			s, err := parse("agent", append(args, "--"+option, filepath.Join(dir, file), "--spool", dir+"/spool", "--socket", dir+"/run/s"))
+			if err == nil {
+				err = s.trust()
+			}
 			if got := err != nil && strings.HasPrefix(err.Error(), "--"+option+": ") && strings.Contains(err.Error(), "is not trusted: "); got != refused {
 				t.Errorf("--%s %s: %v", option, file, err)
 			}

@@ -134,6 +134,9 @@ func (c *Command) becomeLauncher(s *settings) error {
 		argv = append(argv, "--apart")
 	}
 	argv = append(argv, "--", c.Name)
+	if s.chosen { // the front has the options of its launcher
+		argv = append(argv, "--front-user", user.Name)
+	}
 	err = syscall.Exec(path, append(argv, c.Args...), os.Environ())
 	return fmt.Errorf("cannot run the launcher %q: %w", path, err)
 }
@@ -230,14 +233,7 @@ func (c *Command) makePlaces(s *settings, user *userdb.User, cluster *qconf.Clus
 	if err := c.divide(s, user, spool, cluster); err != nil {
 		return err
 	}
-	own := func(dir string) error {
-		fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return &fs.PathError{Op: "open", Path: dir, Err: err}
-		}
-		defer unix.Close(fd)
-		return os.NewSyscallError("fchown", unix.Fchown(fd, int(user.UID), int(user.GID)))
-	}
+	own := func(dir string) error { return ownDirectory(dir, int(user.UID), int(user.GID)) }
 	dir := filepath.Join(s.spool, frontDir)
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -258,6 +254,19 @@ func (c *Command) makePlaces(s *settings, user *userdb.User, cluster *qconf.Clus
 		return nil
 	}
 	return err
+}
+
+// ownDirectory gives a directory to a user and a group.
+func ownDirectory(dir string, uid, gid int) error {
+	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	defer unix.Close(fd)
+	if err := unix.Fchown(fd, uid, gid); err != nil {
+		return &fs.PathError{Op: "chown", Path: dir, Err: err}
+	}
+	return nil
 }
 
 // checkFront refuses a front that was started by itself as another user than the one of --front-user.

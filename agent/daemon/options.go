@@ -56,6 +56,7 @@ type settings struct {
 	masterVersion                  string // of the sge_qmaster; empty to find it out
 	protocol                       *message.Protocol
 	frontUser                      string // of a front; empty for one process
+	chosen                         bool   // frontUser is a default, and not an option
 	oneProcess                     bool   // --one-process
 	only                           string // --only: which of the two processes to start; empty for both
 	launcher                       int    // the descriptor of the launcher of this front; -1 for none
@@ -283,5 +284,8 @@ func (s *settings) complete() error {
 			return err
 		}
 	}
-	return errors.Join(s.trustPlaces(), s.trustFiles(), s.readProcedures(root))
+	return s.readProcedures(root)
 }
+
+// trust refuses files and directories that others could change.
+func (s *settings) trust() error { return errors.Join(s.trustPlaces(), s.trustFiles()) }

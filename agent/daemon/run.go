@@ -28,6 +28,7 @@ import (
 	"github.com/execd-project/execd/internal/host/healthcheck"
 	"github.com/execd-project/execd/internal/host/servicemanager"
 	"github.com/execd-project/execd/internal/options"
+	"github.com/execd-project/execd/internal/printer"
 	"github.com/execd-project/execd/internal/shrink"
 	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/internal/submission/claim"
@@ -135,11 +136,24 @@ func (c *Command) Run() (int, error) {
 		}
 		return ExitCannotRun, err
 	}
+	why, err := c.chooseProcesses(s)
+	if err == nil {
+		err = s.trust()
+	}
+	if err != nil {
+		return ExitCannotRun, err
+	}
+	if why != "" {
+		printer.Fprintf(c.Stderr, "execd %s: one process with the rights of root reads what users type, because %s: see execd-standalone(8), TWO PROCESSES\n", c.Name, why)
+	}
 	if s.frontUser != "" && !s.isFront() {
 		err := c.becomeLauncher(s)
 		if _, ok := errors.AsType[*options.UsageError](err); ok {
 			return options.ExitUsage, err
 		}
+		return ExitCannotRun, err
+	}
+	if err := s.takeSockets(); err != nil {
 		return ExitCannotRun, err
 	}
 	if s.only == onlyFront {

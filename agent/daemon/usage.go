@@ -121,13 +121,12 @@ Access
   --tls-ca FILE        authorities that sign certificates of users
 
 Operation
-  --front-user USER    run the daemon as this user, and only what starts jobs as root:
-                       see execd-standalone(8) for what does not work yet
-                       (default: none, one process)
+  --front-user USER    run the daemon as this user, and only what starts jobs as root
+                       (default: execd with a new spool directory, if there is such
+                       a user: see execd-standalone(8), TWO PROCESSES)
   --only PROCESS       with --front-user: start only the launcher or the front, for
                        a service manager that starts both
-  --one-process        do not divide the daemon, whatever the default of a later
-                       version is
+  --one-process        do not divide the daemon
   --metrics ADDRESS    Prometheus metrics and /healthz (default: none)
   --sensor-user USER   user of load sensors (default: nobody, without root the
                        user of the daemon)

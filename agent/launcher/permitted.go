@@ -217,7 +217,7 @@ func checkObjectsByFront(was, is *Objects) error {
 	return nil
 }
 
-// needsStart returns what a change concerns that the launcher needs when it starts; empty for nothing.
+// needsStart returns the name of something that changes and that the launcher needs when it starts; empty if there is nothing.
 func needsStart(before, after *qconf.Cluster, host string) string {
 	was, is := before.Config(host), after.Config(host)
 	for _, name := range Attributes {

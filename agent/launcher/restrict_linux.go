@@ -50,6 +50,18 @@ func Restrict() error {
 	return nil
 }
 
+// CanRestrict returns why Restrict would fail on this host; nil if it would not.
+func CanRestrict() error {
+	if _, ok := architectures[runtime.GOARCH]; !ok {
+		return errors.New("cannot restrict system calls: there is no filter for " + runtime.GOARCH)
+	}
+	action := uint32(unix.SECCOMP_RET_ERRNO)
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action))); errno != 0 {
+		return fmt.Errorf("cannot restrict system calls: seccomp: %w", errno)
+	}
+	return nil
+}
+
 // filter returns a program for seccomp(2) that refuses some system calls, and all calls of another
 // architecture, because these have other numbers.
 func filter(arch uint32, refused []uint32) []unix.SockFilter {

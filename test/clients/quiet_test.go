@@ -165,7 +165,7 @@ func TestSoakQstatFailsWithoutADaemon(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "execd"), "standalone", "--host", "node1", "--spool", filepath.Join(s.dir, "spool"), "--socket", s.socket())
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "execd"), "standalone", "--one-process", "--host", "node1", "--spool", filepath.Join(s.dir, "spool"), "--socket", s.socket())
 	said := make(chan []byte, 1)
 	go func() {
 		out, _ := cmd.CombinedOutput()

@@ -134,7 +134,7 @@ func (s *site) socket() string { return filepath.Join(s.dir, "run", "agent.sock"
 
 func (s *site) start() {
 	s.Helper()
-	args := append([]string{"standalone", "--host", "node1", "--spool", filepath.Join(s.dir, "spool"), "--socket", s.socket()}, s.options...)
+	args := append([]string{"standalone", "--one-process", "--host", "node1", "--spool", filepath.Join(s.dir, "spool"), "--socket", s.socket()}, s.options...)
 	s.daemon.Start(s, exec.Command(filepath.Join(s.bin, "execd"), args...), filepath.Join(s.dir, "log")) //nolint:noctx // the test kills it
 }
 

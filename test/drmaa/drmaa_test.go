@@ -142,7 +142,7 @@ func newMachine(t *testing.T) *machine {
 
 func (m *machine) start() {
 	m.Helper()
-	cmd := exec.Command(filepath.Join(m.bin, "execd"), "standalone", "--host", "node1", "--spool", filepath.Join(m.dir, "spool"), //nolint:gosec,noctx // it is ended by the test
+	cmd := exec.Command(filepath.Join(m.bin, "execd"), "standalone", "--one-process", "--host", "node1", "--spool", filepath.Join(m.dir, "spool"), //nolint:gosec,noctx // it is ended by the test
 		"--socket", m.socket(), "--conf", filepath.Join(m.dir, "conf"))
 	m.daemon.Start(m, cmd, filepath.Join(m.dir, "log"))
 }

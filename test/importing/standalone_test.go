@@ -23,7 +23,7 @@ func startOn(t *testing.T, execd, conf string) {
 	testenv.LetIn(t, dir)
 	socket := filepath.Join(dir, "run", "agent.sock")
 	var log bytes.Buffer
-	daemon := exec.CommandContext(t.Context(), execd, "standalone", "--host", "cellhost", "--conf", conf, "--spool", filepath.Join(dir, "spool"), "--socket", socket)
+	daemon := exec.CommandContext(t.Context(), execd, "standalone", "--one-process", "--host", "cellhost", "--conf", conf, "--spool", filepath.Join(dir, "spool"), "--socket", socket)
 	daemon.Stderr = &log
 	daemon.Cancel = func() error { return daemon.Process.Signal(syscall.SIGTERM) }
 	if err := daemon.Start(); err != nil {

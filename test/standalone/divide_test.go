@@ -94,7 +94,7 @@ func takesOver(t *testing.T, mortal string, points []string) {
 	p, gone := m.daemon.Process()
 	_ = p.Signal(syscall.SIGTERM)
 	<-gone
-	m.args = []string{"--one-process"}
+	m.args = nil
 	m.start()
 	_, gone = m.daemon.Process()
 	<-gone

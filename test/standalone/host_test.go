@@ -93,6 +93,9 @@ type machine struct {
 	env      []string   // further variables of the daemon
 	owner    *user.User // user of the daemon; nil for the user of the test
 	builtin  bool       // the daemon has no configuration directory
+	wrap     []string   // a command that runs the daemon
+	// byDefault leaves it to the daemon how many processes it has.
+	byDefault bool
 
 	daemon testenv.Daemon
 }
@@ -138,9 +141,17 @@ func (m *machine) open(name string) string {
 	return testenv.Open(m, filepath.Join(m.dir, name))
 }
 
+// twoEnv has all daemons of root consist of two processes.
+const twoEnv = "EXECD_TEST_TWO"
+
+// two reports whether the daemon consists of two processes.
+func (m *machine) two() bool {
+	return slices.Contains(m.args, "--front-user") || os.Getenv(twoEnv) != "" && m.owner == nil && os.Geteuid() == 0
+}
+
 // place returns the directory of the daemon's own files.
 func (m *machine) place() string {
-	if slices.Contains(m.args, "--front-user") {
+	if m.two() {
 		return filepath.Join(m.dir, "spool", "front")
 	}
 	return filepath.Join(m.dir, "spool")
@@ -156,7 +167,17 @@ func (m *machine) start() {
 	if !m.builtin {
 		cmd.Args = append(cmd.Args, "--conf", filepath.Join(m.dir, "conf"))
 	}
+	switch {
+	case m.byDefault || slices.Contains(m.args, "--front-user"):
+	case m.two():
+		cmd.Args = append(cmd.Args, "--front-user", frontUser)
+	default:
+		cmd.Args = append(cmd.Args, "--one-process") // whether or not this host has a user for fronts
+	}
 	cmd.Args = append(cmd.Args, m.args...)
+	if len(m.wrap) > 0 {
+		cmd = exec.Command(m.wrap[0], append(m.wrap[1:], cmd.Args...)...) //nolint:noctx,gosec // as above
+	}
 	cmd.Env = append(os.Environ(), m.env...)
 	if m.owner != nil {
 		cmd.SysProcAttr = credential(m, m.owner)
@@ -183,7 +204,7 @@ func (m *machine) end() {
 
 // stop ends the daemon. A front survives its launcher, unless the launcher tells it to end.
 func (m *machine) stop() {
-	if p, gone := m.daemon.Process(); slices.Contains(m.args, "--front-user") {
+	if p, gone := m.daemon.Process(); m.byDefault || m.two() {
 		_ = p.Signal(syscall.SIGTERM)
 		limit := time.NewTimer(patience)
 		defer limit.Stop()
