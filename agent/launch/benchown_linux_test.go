@@ -42,6 +42,10 @@ func BenchmarkOwnMachine(b *testing.B) {
 		"both": func(o *Assignment) {
 			o.Config.ExecdParams.PrivateTmp.Default, o.Config.CgroupsParams = true, withDevices.CgroupsParams
 		},
+		"both-and-quota": func(o *Assignment) {
+			o.Config.ExecdParams.PrivateTmp.Default, o.Config.CgroupsParams = true, withDevices.CgroupsParams
+			o.Config.ExecdParams.ScratchLimit = qconf.ScratchQuota
+		},
 	}
 	for _, how := range []qconf.ScratchLimit{qconf.ScratchQuota, qconf.ScratchImage, qconf.ScratchTmpfs} {
 		kinds[string(how)] = func(o *Assignment) { o.Config.ExecdParams.ScratchLimit = how }

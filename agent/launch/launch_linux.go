@@ -93,21 +93,22 @@ type Job struct {
 	// Notes say which limits of the job the kernel does not enforce, and why.
 	Notes []string
 
-	group     *group.Paths // of the control group; nil without. It is not changed
-	groupGone bool         // it was removed
-	unswept   error        // why the agent could not find the processes that a killed supervisor has left
-	groups    *Groups
-	spool     *jobdir.Spool
-	tmpdir    jobdir.Tmpdir
-	private   jobdir.Tmpdir // the directory of the job's private /tmp; empty without
-	scratch   jobdir.Tmpdir // of the file system that limits the TMPDIR; empty without
-	own       own           // data for Remove
-	terminal  bool
-	removed   bool
-	strays    []int  // children of this process before the shepherd
-	remote    Remote // owns the supervisor; nil if this process does
-	record    []byte // with remote: see Record
-	found     Stage  // with remote: see Stage
+	group      *group.Paths // of the control group; nil without. It is not changed
+	groupGone  bool         // it was removed
+	unswept    error        // why the agent could not find the processes that a killed supervisor has left
+	groups     *Groups
+	spool      *jobdir.Spool
+	tmpdir     jobdir.Tmpdir
+	private    jobdir.Tmpdir // the directory of the job's private /tmp; empty without
+	scratch    jobdir.Tmpdir // of the file system that limits the TMPDIR; empty without
+	own        own           // data for Remove
+	writtenOwn []byte        // the content of fileOwn; nil if it is not known
+	terminal   bool
+	removed    bool
+	strays     []int  // children of this process before the shepherd
+	remote     Remote // owns the supervisor; nil if this process does
+	record     []byte // with remote: see Record
+	found      Stage  // with remote: see Stage
 
 	mu       sync.Mutex
 	shepherd *supervisor
@@ -227,7 +228,7 @@ func (j *Job) begin(replace bool) error {
 		err = j.wait()
 	}
 	if err == nil {
-		err = j.Dir.WriteFile(fileOwn, j.own.format())
+		err = j.writeOwn()
 	}
 	if err != nil {
 		return errors.Join(err, j.undo())
@@ -297,13 +298,11 @@ func (j *Job) finish(o jobdir.CreateOptions) error {
 	}
 	failpoint.At("launch-group")
 	j.own.unbound, j.own.notes = j.Unbound, j.Notes
-	if j.Unbound != "" || len(j.Notes) > 0 || j.own.project != 0 || len(j.own.gpus) > 0 || len(j.own.deny) > 0 {
-		if err := j.Dir.WriteFile(fileOwn, j.own.format()); err != nil {
-			return err
-		}
+	if err := j.writeOwn(); err != nil {
+		return err
 	}
 	failpoint.At("launch-own")
-	o.Files = []jobdir.File{{Name: fileOwn, Data: j.own.format()}}
+	o.Files = []jobdir.File{{Name: fileOwn, Data: j.writtenOwn}}
 	if j.tmpdir.Path != "" {
 		o.Files = append(o.Files, jobdir.File{Name: jobdir.FileTmpdir, Data: j.tmpdir.Format()})
 	}

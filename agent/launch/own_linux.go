@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,9 +66,6 @@ func (o *own) format() []byte {
 	flag("shared", o.shared)
 	flag("private_tmp", o.private)
 	flag("scratch", o.scratch)
-	if o.project != 0 {
-		line("project", strconv.FormatUint(uint64(o.project), 10))
-	}
 	flag("own_shell", o.ownShell)
 	line("tmpdir_parent", strconv.Quote(o.parent))
 	line("tmpdir_name", strconv.Quote(o.name))
@@ -79,6 +77,10 @@ func (o *own) format() []byte {
 	}
 	for _, d := range o.devices {
 		line("device", strconv.Quote(d))
+	}
+	// What is found out later comes last, in the order of time: see Job.writeOwn.
+	if o.project != 0 {
+		line("project", strconv.FormatUint(uint64(o.project), 10))
 	}
 	for _, d := range o.deny {
 		line("deny", formatDevice(d))
@@ -95,12 +97,36 @@ func (o *own) format() []byte {
 	return []byte(b.String())
 }
 
-// parseOwn reads the format of format. It skips unknown keys, which a newer version has written.
+// writeOwn writes j.own to the job directory. It appends the lines that were added since the last call:
+// a file that replaces another one is written to the disk by some file systems, which takes longer.
+func (j *Job) writeOwn() error {
+	text := j.own.format()
+	more, longer := bytes.CutPrefix(text, j.writtenOwn)
+	var err error
+	switch {
+	case j.writtenOwn == nil || !longer:
+		err = j.Dir.WriteFile(fileOwn, text)
+	case len(more) > 0:
+		err = j.Dir.Append(fileOwn, string(more))
+	}
+	if err == nil {
+		j.writtenOwn = text
+	} else {
+		j.writtenOwn = nil // part of a line may have been written
+	}
+	return err
+}
+
+// parseOwn reads the format of format. It skips unknown keys, which a newer version has written, and a
+// last line without a newline, which was being appended when the process or the host stopped.
 func parseOwn(file string, text []byte) (*own, error) {
 	o := &own{}
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
 		key, value, found := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		err := errors.New("expected KEY=VALUE")
 		if found {

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/job"
+	"github.com/execd-project/execd/limits/cgroup"
 	"github.com/execd-project/execd/qconf"
 )
 
@@ -33,7 +36,7 @@ func TestOwnRoundTrip(t *testing.T) {
 		t.Error(err)
 	}
 	for name, text := range map[string]string{
-		"no key": "uid", "no number": "gid=x\n", "no range": "gid_range=1\n", "no text": "note=x\n",
+		"no key": "uid\n", "no number": "gid=x\n", "no range": "gid_range=1\n", "no text": "note=x\n",
 	} {
 		if _, err := parseOwn("launch", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), "launch:1: ") {
 			t.Errorf("%s: %v", name, err)
@@ -72,4 +75,56 @@ func TestTaskDirectoryOfAnotherDaemon(t *testing.T) {
 	if _, err := ownOf(&job.Description{Owner: "nobody else"}, lookup); err == nil {
 		t.Error("nobody owns a job")
 	}
+}
+
+// TestOwnIsAppended checks that data that is found out later is appended to the file, and that a line that was being
+// appended when the host stopped is ignored.
+func TestOwnIsAppended(t *testing.T) {
+	p := newPlace(t)
+	o, err := p.order("true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := Prepare(p.spool, o, seven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Remove(false) }()
+	inode := func() uint64 {
+		t.Helper()
+		var st unix.Stat_t
+		if err := unix.Stat(j.Dir.Path()+"/"+fileOwn, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Ino
+	}
+	same := func() {
+		t.Helper()
+		if known, err := readOwn(j.Dir); err != nil || !reflect.DeepEqual(known, &j.own) {
+			t.Errorf("the file has %+v, want %+v (%v)", known, j.own, err)
+		}
+	}
+	before := inode()
+	j.own.project = 1 << 30
+	j.own.deny = []cgroup.Device{{Major: 195, Minor: 1}}
+	for range 2 {
+		if err := j.writeOwn(); err != nil {
+			t.Fatal(err)
+		}
+		same()
+	}
+	if inode() != before {
+		t.Error("the file was replaced")
+	}
+	for _, torn := range []string{"note=\"half", "\x00\x00\x00"} {
+		if err := j.Dir.WriteFile(fileOwn, append(j.own.format(), torn...)); err != nil {
+			t.Fatal(err)
+		}
+		same()
+	}
+	j.own.project = 0 // not a longer text
+	if err := j.writeOwn(); err != nil {
+		t.Fatal(err)
+	}
+	same()
 }

@@ -32,5 +32,5 @@ func (j *Job) Restrict(v *gpu.Inventory, gpus []string) error {
 	}
 	// Tasks of the job that start later are kept from them, too, also after a restart.
 	j.own.deny = append(slices.Clone(j.own.deny), more...)
-	return errors.Join(err, j.Dir.WriteFile(fileOwn, j.own.format()))
+	return errors.Join(err, j.writeOwn())
 }

@@ -112,13 +112,14 @@ func (j *Job) makeInHost(p *Plan, method scratch.Method) (err error) {
 
 // setQuota gives the TMPDIR, which its user cannot access yet, a project ID with a quota. The ID is
 // recorded before it has a quota, so that Remove takes the quota away; a crash before that leaves the
-// ID to the next directory.
+// ID to the next directory. A power loss at that moment can lose the record and keep the quota, which
+// limits nothing, because no file has the ID; the next job with the ID replaces it.
 func (j *Job) setQuota(fd int, p *Plan) (err error) {
 	if j.own.project, err = scratch.Claim(fd); err != nil {
 		return &ScratchError{p.ScratchLimit, err}
 	}
 	failpoint.At("launch-project")
-	if err := j.Dir.WriteFile(fileOwn, j.own.format()); err != nil {
+	if err := j.writeOwn(); err != nil {
 		return err
 	}
 	if err := scratch.Limit(fd, j.own.project, p.Scratch); err != nil {

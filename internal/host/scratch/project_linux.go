@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -86,11 +87,19 @@ func checkQuota(dir string) error {
 	if _, err := attributes(fd); err != nil {
 		return fmt.Errorf("cannot read the project ID of %s: %w", dir, err)
 	}
+	if mayReadQuotas.Load() {
+		return nil
+	}
 	if _, err := projectUsage(fd, FirstProject); err != nil {
 		return fmt.Errorf("cannot read project quotas: %w", err)
 	}
+	mayReadQuotas.Store(true)
 	return nil
 }
+
+// mayReadQuotas is set when this process has read a project quota. The right to do so does not change.
+// Reading the quota of an unused ID makes ext4 enter the ID in its file of quotas.
+var mayReadQuotas atomic.Bool
 
 // quotactl calls quotactl_fd(2), or quotactl(2) before Linux 5.14, for the file system of fd.
 func quotactl(fd, command int, id uint32, data unsafe.Pointer) error {
