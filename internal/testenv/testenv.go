@@ -33,6 +33,8 @@ const (
 	SoakEnv = "EXECD_TEST_SOAK"
 	// GuestEnv is set in virtual machines of test/vm.
 	GuestEnv = "EXECD_VM"
+	// CutPower is the output of a test in a guest that makes the guest lose its power, if the table of guests says so.
+	CutPower = "cut the power now"
 	// ProgramsEnv is the folder of execd and sge_shepherd-go on machines that cannot build them.
 	ProgramsEnv = "EXECD_TEST_PROGRAMS"
 	// PackagesEnv is the folder where make package has put the packages.

@@ -11,6 +11,7 @@ type machine struct {
 	guest.Machine
 	soak  bool // takes long: runs in make soak only
 	waits bool // its tests wait more than they compute
+	cut   bool // it has a disk, and is started again with it after its first step has asked to cut the power
 	steps []step
 }
 
@@ -117,6 +118,7 @@ var machines = map[string]machine{
 			{pkg: "test/shepherd", programs: true, run: "^TestWholeJobLimits$/with_a_group$|^Test(LimitThatCannotBeRaised|ProtectionOfTheDaemon)$", skip: "/h_rss"},
 			{pkg: "limits/cgroup", user: alice, skip: pureOfCgroup + "|^Test(Many)?DeniedDevices?$|^TestDelegatedSubtree$"},
 			{pkg: "limits/group", user: alice, skip: pureOfGroup + "|/h_rss|/with_v1_alone"},
+			{pkg: "test/standalone", programs: true, run: instances},
 		},
 	},
 	"systemd": {
@@ -158,10 +160,21 @@ var machines = map[string]machine{
 			{pkg: "test/agent", programs: true, run: "^Test(ClockIsSet|UserDatabaseHangs)$"},
 		},
 	},
+	// The files of jobs on a host that loses power.
+	"power": {
+		cut:     true,
+		Machine: guest.Machine{Cores: 3, Cgroup: guest.Hybrid, Timeout: patience / 3, Modules: fileSystems, Files: fileSystemTools},
+		steps: []step{
+			{pkg: "test/standalone", programs: true, run: "^TestPowerLoss$"},
+		},
+	},
 	// The directories of jobs with each version of control groups.
 	"directories":        directoriesWith(guest.V2),
 	"directories-v1":     directoriesWith(guest.V1),
 	"directories-hybrid": directoriesWith(guest.Hybrid),
+	// The filter of devices with control groups of version 1.
+	"instances-v1":     instancesWith(guest.V1),
+	"instances-hybrid": instancesWith(guest.Hybrid),
 	"systemd-all": {
 		soak:    true,
 		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: 3 * patience},
@@ -178,6 +191,18 @@ var machines = map[string]machine{
 			{pkg: "limits/group", skip: pureOfGroup + "|/with_v1_alone"},
 		},
 	},
+}
+
+// instances matches the test that jobs cannot open the devices of other jobs' GPUs and MIG instances.
+const instances = "^TestMIG$"
+
+// instancesWith returns a guest for this test.
+func instancesWith(cgroup string) machine {
+	return machine{
+		soak:    true,
+		Machine: guest.Machine{Cores: 2, Cgroup: cgroup, Timeout: patience},
+		steps:   []step{{pkg: "test/standalone", programs: true, run: instances}},
+	}
 }
 
 // directoriesWith returns a guest for all tests of the directories of jobs.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -88,6 +90,9 @@ func boot(t *testing.T, b *builder, m machine) {
 		})
 	}
 	begin := time.Now()
+	if m.cut {
+		cut(t, &m, steps)
+	}
 	results, outputs, err := attempt(t, m, steps)
 	all := time.Since(begin)
 	var inside time.Duration
@@ -133,6 +138,49 @@ func attempt(t *testing.T, m machine, steps []guest.Step) (results []guest.Resul
 		t.Logf("the guest's kernel hung: %v", err)
 	}
 	return results, outputs, err
+}
+
+// errCut is the cause of the end of a guest that has lost its power.
+var errCut = errors.New("the power was cut")
+
+// cut gives a guest a disk, runs its first step until that asks for it, and kills the guest. What the guest has not
+// written to the disk is lost.
+func cut(t *testing.T, m *machine, steps []guest.Step) {
+	t.Helper()
+	const size = 512 << 20
+	m.Disk = filepath.Join(t.TempDir(), "disk")
+	for range 2 { // see attempt
+		if err := errors.Join(os.RemoveAll(m.Disk), os.WriteFile(m.Disk, nil, 0o600), os.Truncate(m.Disk, size)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		output := &awaited{text: testenv.CutPower, found: func() { cancel(errCut) }}
+		first := steps[0]
+		first.Output = output
+		_, err := m.Run(ctx, first)
+		cancel(nil)
+		if errors.Is(err, errCut) {
+			return
+		}
+		t.Logf("the first step did not ask to cut the power: %v\n%s", err, &output.Buffer)
+	}
+	t.FailNow()
+}
+
+// awaited calls a function when a text has been written to it.
+type awaited struct {
+	bytes.Buffer
+
+	text  string
+	found func()
+}
+
+func (a *awaited) Write(b []byte) (int, error) {
+	n, err := a.Buffer.Write(b)
+	if strings.Contains(a.String(), a.text) {
+		a.found()
+	}
+	return n, err
 }
 
 // environment returns the requirements for which tests in a guest must not skip.

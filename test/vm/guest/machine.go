@@ -27,6 +27,7 @@ type Machine struct {
 	Swap                    int    // MiB of swap space, which Memory must have room for
 	Cgroup                  string // V2 if empty
 	Systemd                 bool
+	Disk                    string            // image of the disk /dev/nvme0n1, which outlives the guest; none if empty
 	Modules                 []string          // kernel modules to load
 	Files                   map[string]string // files to copy: path in the guest, path on the host
 	Timeout                 time.Duration     // for the whole run; three minutes if 0

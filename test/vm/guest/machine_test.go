@@ -56,4 +56,7 @@ func TestProcessorsAreDealtToNodes(t *testing.T) {
 			t.Errorf("%q lacks %q", args, want)
 		}
 	}
+	if slices.Contains(args, "-drive") {
+		t.Errorf("%q has a disk", args)
+	}
 }

@@ -37,6 +37,9 @@ func (m *Machine) qemuArgs(kernel, initramfs string, kvm bool) []string {
 			"-object", fmt.Sprintf("memory-backend-ram,id=m%d,size=%dM", n, size),
 			"-numa", fmt.Sprintf("node,nodeid=%d,memdev=m%d,cpus=%d-%d", n, n, n*cpus, n*cpus+cpus-1))
 	}
+	if m.Disk != "" {
+		args = append(args, "-drive", "if=none,id=disk,format=raw,file="+m.Disk, "-device", "nvme,drive=disk,serial=disk")
+	}
 	return append(args,
 		"-chardev", "file,id=console,path=/dev/fd/3", "-serial", "chardev:console", "-serial", "stdio",
 		"-kernel", kernel, "-initrd", initramfs, "-append", strings.Join(m.kernelArgs(), " "))
