@@ -34,6 +34,7 @@ func (c *Cell) reconfigure(now int64, cluster *qconf.Cluster) error {
 		return err
 	}
 	c.touchLedger() // including removed ones
+	m.next.state.KeepExperience(c.state)
 	c.world = m.next
 	c.policy = c.policy.renew(cluster)
 	c.state.Entitlements = c.policy.Entitlements

@@ -104,7 +104,6 @@ func (c *SchedulerConfig) idle() []*Error {
 	say(c.Params.Profile, "params", "PROFILE", "")
 	say(c.Params.Monitor, "params", "MONITOR", "no file schedule is written")
 	say(c.Params.JCFilter, "params", "JC_FILTER", "all jobs are looked at")
-	say(c.Params.PERangeAlg != PERangeAuto, "params", "PE_RANGE_ALG="+string(c.Params.PERangeAlg), "it is the same as auto")
 	return found
 }
 

@@ -91,12 +91,14 @@ func (r *run) tryPE(q *query, pe PEID) (assignment, bool) {
 	}
 	in, ok := r.roomIn(q, pe)
 	switch {
+	case q.is(starting) && q.trace == nil:
+		return r.startLargest(q, pe, in, ok)
 	case !ok:
 		return assignment{}, false
 	case q.trace != nil:
 		return r.explainHosts(q, pe, in)
 	}
-	return r.largest(q, pe, in)
+	return r.largest(q, pe, in, &slotRange{})
 }
 
 // leftInPE holds the slots of an environment and of the cluster that are free for a parallel job.
@@ -149,10 +151,9 @@ func (r *run) roomIn(q *query, pe PEID) (in leftInPE, ok bool) {
 	return offers(0)
 }
 
-// largest finds the largest number of slots of the job's range that an environment has
-// places for. The original searches the range in one of several ways (PE_RANGE_ALG) that
-// all end there.
-func (r *run) largest(q *query, pe PEID, in leftInPE) (assignment, bool) {
+// largest finds the largest number of slots of the job's range that an environment has places for. s is the search
+// of a job that starts; it is empty for other queries.
+func (r *run) largest(q *query, pe PEID, in leftInPE, s *slotRange) (assignment, bool) {
 	slots := &q.category.requests.Slots
 	per := r.model.pes[pe].object.AllocationRule.PerHost
 	atMost := func(n int) int {
@@ -186,8 +187,12 @@ func (r *run) largest(q *query, pe PEID, in leftInPE) (assignment, bool) {
 		return assignment{}, false
 	}
 	offers, all := r.offers(q, pe)
-	for n := atMost(min(most, all)); n > 0; {
-		a, ok := r.place(q, pe, n, offers)
+	n := min(most, all)
+	if s.useless != nil {
+		n = min(n, r.noteUseless(q, pe, s, offers, most))
+	}
+	for n = atMost(n); n > 0; {
+		a, ok := r.placeNoting(q, pe, n, offers, newNoting(s.useless, false))
 		if ok {
 			if exclusive {
 				r.loseShared(q, pe, n, a.grants)
@@ -335,7 +340,12 @@ func (r *run) parallelStatic(q *query, id InstanceID, pe PEID) bool {
 // place distributes slots over the hosts by the allocation rule (sge_pe(5)). If that fails, the
 // assignment holds the number of slots that could be collected.
 func (r *run) place(q *query, pe PEID, want int, offers []offer) (assignment, bool) {
-	p := placing{run: r, query: q, category: q.category, want: want, a: assignment{pe: pe}}
+	return r.placeNoting(q, pe, want, offers, nil)
+}
+
+// placeNoting does what place does. It skips and notes useless places, unless n is nil.
+func (r *run) placeNoting(q *query, pe PEID, want int, offers []offer, n *noting) (assignment, bool) {
+	p := placing{run: r, noting: n, query: q, category: q.category, want: want, a: assignment{pe: pe}}
 	p.quotas.begin(r, q, pe)
 	for k := range offers {
 		offers[k].taken, offers[k].looked = 0, false
@@ -351,6 +361,7 @@ func (r *run) place(q *query, pe PEID, want int, offers []offer) (assignment, bo
 // placing is the placing of a parallel job on hosts.
 type placing struct {
 	*run
+	noting   *noting // nil if no places are noted
 	query    *query
 	category *Category
 	quotas   slotQuotas
@@ -412,9 +423,13 @@ func (p *placing) full() bool { return p.a.slots >= p.want }
 // take takes between least and most slots from a host, filling its instances in their
 // order. If the host has less than the least, nothing is taken.
 func (p *placing) take(o *offer, least, most int) bool {
+	if p.noting.skips(o.host) {
+		return false
+	}
 	p.lookAtQuotas(o)
 	if free := o.slots - o.taken; free < least {
 		p.a.most = max(p.a.most, free)
+		p.noteTooFew(o)
 		return false
 	}
 	most = min(most, o.slots-o.taken, p.want-p.a.slots)
@@ -430,6 +445,9 @@ func (p *placing) take(o *offer, least, most int) bool {
 			break
 		}
 		q := &o.queues[k]
+		if p.noting.skipsInstance(q.id) {
+			continue
+		}
 		n := min(q.slots-p.granted(q.id), most-got)
 		switch {
 		case p.master:
@@ -455,6 +473,7 @@ func (p *placing) take(o *offer, least, most int) bool {
 			p.a.grants, p.a.soft, p.master = before, soft, hadMaster
 		}
 		p.a.most = max(p.a.most, got)
+		p.noteTooFew(o)
 		return false
 	}
 	p.visited = true
@@ -466,12 +485,28 @@ func (p *placing) take(o *offer, least, most int) bool {
 // lookAtQuotas checks the quotas of all queues of a host when the host is used for the first time:
 // see quota.Collector.Spoil.
 func (p *placing) lookAtQuotas(o *offer) {
-	if !p.spoiling || o.looked {
+	if !p.spoiling && p.noting == nil || o.looked {
 		return
 	}
 	o.looked = true
 	for k := range o.queues {
-		p.quotas.meet(o.queues[k].id, o.queues[k].slots == 0)
+		q := &o.queues[k]
+		if p.noting.skipsInstance(q.id) {
+			continue
+		}
+		p.quotas.meet(q.id, q.slots == 0)
+		if p.noting != nil {
+			if left, failure := p.quotas.left(q.id, false); left == 0 {
+				p.noting.noteQuota(p.model, q.id, &failure)
+			}
+		}
+	}
+}
+
+// noteTooFew notes a host from which nothing was taken.
+func (p *placing) noteTooFew(o *offer) {
+	if o.taken == 0 {
+		p.noting.noteHost(o.host)
 	}
 }
 

@@ -526,6 +526,8 @@ func (r *run) earliestParallel(q *query) (Reserved, bool) {
 		r.explainReservingParallel(*q, last, pe)
 		pe = r.withFewestViolations(q, pe, pes[k+1:])
 		a, ok := r.tryPE(q, pe)
+		s := r.slotRange(q.category, pe)
+		r.learn(&s, a.slots, ok)
 		if !ok { // only the smallest number of slots is free, and the allocation rule does not allow it
 			a, ok = r.tryPE(new(q.in(q.mode|fewest)), pe)
 		}

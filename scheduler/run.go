@@ -41,7 +41,8 @@ type run struct {
 	sorted     bool           // see reservable
 	free       int            // slots of usable instances at most, once counted: see tooFew
 	counted    bool
-	mixed      bool // full instances are sorted among the others, see reservable
+	jobsOf     map[*Category]int // see hasSeveral
+	mixed      bool              // full instances are sorted among the others, see reservable
 }
 
 // categoryRun holds the run's results for a category.
@@ -59,6 +60,7 @@ type categoryRun struct {
 	unbookable []Reason
 	category   *Category // keeps the category's index while reasons may be requested
 	pes        []PEID    // see environments
+	useless    map[PEID]*useless
 }
 
 // Run executes one scheduling run: it decides which of the pending tasks start, and where. When it

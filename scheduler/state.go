@@ -204,6 +204,7 @@ type State struct {
 	overridden   int            // pending jobs with override tickets of their own
 	ranked       []tickets.Task // of the last run: its memory is reused
 	keys         [][]headKey    // likewise
+	slotSearch   slotSearch
 }
 
 type instanceState struct {
@@ -243,6 +244,10 @@ func NewState(m *Model) *State {
 var staticLoadValues = []string{
 	"arch", "num_proc", "m_core", "m_socket", "m_thread", "m_topology", "mem_total", "swap_total", "virtual_total",
 }
+
+// KeepExperience gives the state what the runs of a previous state have learned about ranges of slots
+// (PE_RANGE_ALG=auto of sched_conf(5)). Call it after a change of the configuration.
+func (s *State) KeepExperience(previous *State) { s.slotSearch = previous.slotSearch }
 
 // Model returns the configuration of the state.
 func (s *State) Model() *Model { return s.model }

@@ -92,10 +92,9 @@ site/conf/n1:1: warning: cgroups_params: "mount=true" has no effect
 site/hosts/n1:2: warning: report_variables: "cpu" has no effect: no reporting file is written
 site/pes/mpi:2: warning: qsort_args: "/lib/q.so f" has no effect: hosts are in the order of queue_sort_method
 site/sched_conf:2: warning: halflife_decay_list: "wall" has no effect: usage is cpu, mem, io and finished_jobs
-site/sched_conf:1: warning: params: "PE_RANGE_ALG=bin" has no effect: it is the same as auto
 site/sched_conf:3: warning: reprioritize_interval: "0:0:10" has no effect: reprioritize of the configuration is false
 site/users/bob:2: warning: delete_time: "1000" has no effect: the user stays until qconf -duser
-`, "site: 0 errors, 14 warnings\n"},
+`, "site: 0 errors, 13 warnings\n"},
 		"help": {nil, []string{"--help"}, ExitValid, Usage, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -1,0 +1,292 @@
+package scheduler
+
+import (
+	"math"
+	"slices"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/quota"
+)
+
+// slotSearch holds what is known about the ways to search a parallel job's range of slots, for
+// PE_RANGE_ALG=auto of sched_conf(5): the steps that each way has needed, or would have needed, in hundredths.
+// A new search counts 34 %. The zero value knows nothing yet (tested).
+type slotSearch struct {
+	binary, least, highest int
+}
+
+// way returns the way of the next search.
+func (s *slotSearch) way(params *qconf.SchedulerParams) qconf.PERangeAlgorithm {
+	switch alg := params.PERangeAlg; {
+	case alg != "" && alg != qconf.PERangeAuto:
+		return alg
+	case s.binary <= s.least && s.binary <= s.highest:
+		return qconf.PERangeBin
+	case s.highest <= s.least:
+		return qconf.PERangeHighest
+	}
+	return qconf.PERangeLeast
+}
+
+// learn counts the steps of a search in a list of several numbers. at is the index of the number found, or
+// negative if no number was possible.
+func (s *slotSearch) learn(way qconf.PERangeAlgorithm, numbers, at int) {
+	if numbers < 2 {
+		return
+	}
+	steps := 0
+	if way == qconf.PERangeBin {
+		for low, high := 0, numbers-1; low <= high; steps++ {
+			if middle := (low + high) / 2; middle <= at {
+				low = middle + 1
+			} else {
+				high = middle - 1
+			}
+		}
+	} else { // what Grid Engine takes for the steps of a binary search
+		steps = 1
+		for left := numbers; steps < left; steps++ {
+			left -= steps
+		}
+		steps--
+	}
+	at = max(at, 0)
+	count := func(known *int, steps int) { *known = *known*66/100 + steps*34 }
+	count(&s.binary, steps)
+	count(&s.least, at+1)
+	count(&s.highest, numbers-at+1)
+}
+
+// slotNumbers is the list of the numbers of slots that a job requests in an environment and that the
+// allocation rule allows.
+type slotNumbers struct {
+	category    *Category
+	most, every int
+}
+
+// upTo returns the length of the list of numbers that are at most n.
+func (s *slotNumbers) upTo(n int) int {
+	total := 0
+	for r := range s.category.requests.Slots.Ranges() {
+		if first, last := s.within(r.First, min(r.Last, n)); first <= last {
+			total += (last-first)/s.every + 1
+		}
+	}
+	return total
+}
+
+// at returns the number with an index.
+func (s *slotNumbers) at(index int) int {
+	for r := range s.category.requests.Slots.Ranges() {
+		first, last := s.within(r.First, r.Last)
+		if first > last {
+			continue
+		}
+		n := (last-first)/s.every + 1
+		if index < n {
+			return first + index*s.every
+		}
+		index -= n
+	}
+	return 0
+}
+
+// within returns the first allowed number from first on, and the end of the range in the environment.
+func (s *slotNumbers) within(first, last int) (int, int) {
+	return (first + s.every - 1) / s.every * s.every, min(last, s.most)
+}
+
+// useless holds the places that a run does not try again for the jobs of a category with a range of slots in
+// an environment, if the category has several jobs (tested).
+type useless struct {
+	// hosts are those that did not have enough slots for the first number of a search, whatever the other
+	// numbers need.
+	hosts []bool
+	// instances are those that had no slots.
+	instances []bool
+}
+
+// uselessFor returns the places that are not tried again, nil for a category with one job.
+func (r *run) uselessFor(c *Category, pe PEID) *useless {
+	if !r.hasSeveral(c) {
+		return nil
+	}
+	s := r.categoryState(c)
+	if s.useless == nil {
+		s.useless = map[PEID]*useless{}
+	}
+	if s.useless[pe] == nil {
+		s.useless[pe] = &useless{hosts: make([]bool, len(r.model.hosts)), instances: make([]bool, len(r.model.instances))}
+	}
+	return s.useless[pe]
+}
+
+// hasSeveral reports whether more than one job of a category waits or runs.
+func (r *run) hasSeveral(c *Category) bool {
+	if r.jobsOf == nil {
+		r.jobsOf = map[*Category]int{}
+		for _, l := range r.pending.list {
+			r.jobsOf[l.key.category] += len(l.waiting())
+		}
+		counted := map[*Job]bool{}
+		for _, t := range r.running {
+			if j := t.Job; j.line == nil && !counted[j] {
+				counted[j] = true
+				r.jobsOf[j.Category]++
+			}
+		}
+	}
+	return r.jobsOf[c] > 1
+}
+
+// startLargest finds the largest number of slots with which a task of a job can start in an environment. fits tells
+// whether the environment and the cluster have the slots of in. As in Grid Engine, the places that are considered
+// depend on the order in which numbers are tried: see useless.
+func (r *run) startLargest(q *query, pe PEID, in leftInPE, fits bool) (assignment, bool) {
+	s := r.slotRange(q.category, pe)
+	if s.length == 0 {
+		return assignment{}, false
+	}
+	a, ok := assignment{}, false
+	if fits {
+		if s.length > 1 {
+			s.useless = r.uselessFor(q.category, pe)
+		}
+		a, ok = r.largest(q, pe, in, &s)
+	}
+	r.learn(&s, a.slots, ok)
+	return a, ok
+}
+
+// slotRange is a search for a number of slots in a list.
+type slotRange struct {
+	slotNumbers
+	length  int // of the list
+	way     qconf.PERangeAlgorithm
+	useless *useless
+}
+
+func (r *run) slotRange(c *Category, pe PEID) slotRange {
+	object := r.model.pes[pe].object
+	s := slotRange{
+		slotNumbers: slotNumbers{category: c, most: object.Slots, every: max(object.AllocationRule.PerHost, 1)},
+		way:         r.slotSearch.way(&r.model.scheduler.Params),
+	}
+	s.length = s.upTo(math.MaxInt)
+	return s
+}
+
+// learn counts the steps of a search that ended with a number of slots, if ok is set.
+func (r *run) learn(s *slotRange, slots int, ok bool) {
+	at := -1
+	if ok {
+		at = s.upTo(slots) - 1
+	}
+	r.slotSearch.learn(s.way, s.length, at)
+}
+
+// steps calls try with the numbers in the order of the search. try reports whether a number is possible.
+func (s *slotRange) steps(try func(n int) bool) {
+	switch s.way {
+	case qconf.PERangeLeast:
+		for k := 0; k < s.length && try(s.at(k)); {
+			k++
+		}
+	case qconf.PERangeHighest:
+		for k := s.length - 1; k >= 0 && !try(s.at(k)); {
+			k--
+		}
+	default:
+		for low, high := 0, s.length-1; low <= high; {
+			if middle := (low + high) / 2; try(s.at(middle)) {
+				low = middle + 1
+			} else {
+				high = middle - 1
+			}
+		}
+	}
+}
+
+// first returns the number that the search tries first.
+func (s *slotRange) first() int {
+	switch s.way {
+	case qconf.PERangeLeast:
+		return s.at(0)
+	case qconf.PERangeHighest:
+		return s.at(s.length - 1)
+	}
+	return s.at((s.length - 1) / 2)
+}
+
+// noteUseless notes the places that a search finds useless among offers. most is the largest number for which
+// there are enough slots in the environment and in the cluster. It returns a number that the largest possible one
+// does not exceed.
+func (r *run) noteUseless(q *query, pe PEID, s *slotRange, offers []offer, most int) int {
+	first, best := s.first(), 0
+	possible := func(n int) bool {
+		if n > most {
+			return false
+		}
+		_, ok := r.placeNoting(q, pe, n, offers, newNoting(s.useless, n == first))
+		if ok {
+			best = max(best, n)
+		}
+		return ok
+	}
+	if slices.ContainsFunc(offers, func(o offer) bool { return o.spoils }) {
+		s.steps(possible) // each number may note instances
+		return best
+	}
+	switch ok := possible(first); {
+	case ok && s.way == qconf.PERangeHighest:
+		return first
+	case ok:
+		return most
+	case s.way == qconf.PERangeLeast:
+		return 0
+	}
+	return first - 1
+}
+
+// noting notes useless places while a parallel job is placed. A nil noting notes and skips nothing.
+type noting struct {
+	*useless
+	first bool // the number of slots is the first one of a search
+	// queues and sorted are cluster queues and hosts that a quota rules out for this number of slots. Hosts
+	// among them that were not tried are not noted. Both are nil until a quota fails.
+	queues, sorted []bool
+}
+
+func newNoting(u *useless, first bool) *noting {
+	if u == nil {
+		return nil
+	}
+	return &noting{useless: u, first: first}
+}
+
+// skips reports whether a host is not tried.
+func (n *noting) skips(id HostID) bool {
+	return n != nil && (n.hosts[id] || n.sorted != nil && n.sorted[id])
+}
+
+// skipsInstance reports whether an instance is not tried.
+func (n *noting) skipsInstance(id InstanceID) bool { return n != nil && n.instances[id] }
+
+// noteHost notes a host that has too few slots.
+func (n *noting) noteHost(id HostID) {
+	if n != nil && n.first {
+		n.hosts[id] = true
+	}
+}
+
+// noteQuota notes an instance where a quota leaves no slots.
+func (n *noting) noteQuota(m *Model, id InstanceID, f *quota.Failure) {
+	n.instances[id] = true
+	if n.sorted == nil {
+		n.queues, n.sorted = make([]bool, len(m.queues)), make([]bool, len(m.hosts))
+	}
+	i := &m.instances[id]
+	if f.SortOut(int32(i.queue), int32(i.host), n.queues, n.sorted) {
+		f.SortOutHosts(n.sorted)
+	}
+}

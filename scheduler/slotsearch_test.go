@@ -1,0 +1,66 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler"
+)
+
+// TestFirstNumberOfRangeExcludesHosts submits jobs with a range of slots that a host has places for, but not
+// for the first number that the search tries.
+func TestFirstNumberOfRangeExcludesHosts(t *testing.T) {
+	smp := merged(queueFile("slots 3\n"), map[string]string{"pes/fill": "pe_name fill\nslots 100\nallocation_rule $pe_slots\n"})
+	for name, test := range map[string]struct {
+		alg   string
+		jobs  int
+		slots string
+		want  []string // slots of the tasks that start, by run
+	}{
+		"one job":         {"auto", 1, "2-", []string{"3"}},
+		"one number":      {"auto", 2, "3", []string{"3 3"}},
+		"auto":            {"auto", 2, "2-", []string{"", "3 3"}},
+		"least":           {"least", 2, "2-", []string{"3 3"}},
+		"binary":          {"bin", 2, "2-", []string{"", ""}},
+		"highest":         {"highest", 2, "2-", []string{"", ""}},
+		"binary, smaller": {"bin", 2, "1-5", []string{"3 3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene{files: merged(smp, map[string]string{"sched_conf": "params PE_RANGE_ALG=" + test.alg + "\njob_load_adjustments NONE\n"})}.make(t)
+			for id := range test.jobs {
+				submit(t, s, serialJob(t, s.Model(), uint32(id+1), &scheduler.Requests{PE: "fill", Slots: slotsOf(t, test.slots)}))
+			}
+			for run, want := range test.want {
+				var got []string
+				for _, start := range s.Run(1000).Starts {
+					got = append(got, fmt.Sprint(start.Grants[0].Slots))
+				}
+				if got := strings.Join(got, " "); got != want {
+					t.Errorf("run %d starts jobs with %q slots, want %q", run, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestSpoiledQuotaAndRange submits jobs with a range of slots that only the second host suits. A quota is compared
+// with the first host first, which spoils it for the first number that is tried.
+func TestSpoiledQuotaAndRange(t *testing.T) {
+	for jobs, want := range map[int]string{1: "", 2: "1"} {
+		s := scene{files: merged(queueFile("slots 2\nh_rt INFINITY,[n1=100]\n"), map[string]string{
+			"pes/fill":   "pe_name fill\nslots 100\nallocation_rule 2\n",
+			"rqs":        "{\n name few\n enabled TRUE\n limit to slots=3\n}\n",
+			"sched_conf": "params PE_RANGE_ALG=bin\njob_load_adjustments NONE\n",
+		})}.make(t)
+		for id := range jobs {
+			submit(t, s, serialJob(t, s.Model(), uint32(id+1), &scheduler.Requests{
+				PE: "fill", Slots: slotsOf(t, "1-"), Hard: []qconf.Setting{{Name: "h_rt", Value: "200"}},
+			}))
+		}
+		if got := decided(s.Run(1000)); got != want {
+			t.Errorf("%d jobs: %q start, want %q", jobs, got, want)
+		}
+	}
+}
