@@ -23,9 +23,8 @@ type offer struct {
 	host   HostID
 	slots  int // of all instances together
 	master bool
-	queues []queueOffer // in the order in which they are filled
+	queues []queueOffer // in the order in which they are filled; some may have no slots, see spoils
 	taken  int
-	spoils bool // some of the queues have no slots, but spoil quotas
 	looked bool // at the quotas of all queues
 	shut   bool // to the job, as the trace says
 	told   bool // the trace names the lacking resource of the host
@@ -35,6 +34,7 @@ type queueOffer struct {
 	id       InstanceID
 	slots    int
 	master   bool // the master task may run here
+	barred   bool // while a job is placed: ruled out by a quota, or useless
 	unlisted bool // it is not in the job's queue list (-q), only in that of the master task (-masterq)
 	soft     int  // violations of soft requests
 }
@@ -187,23 +187,36 @@ func (r *run) largest(q *query, pe PEID, in leftInPE, s *slotRange) (assignment,
 		return assignment{}, false
 	}
 	offers, all := r.offers(q, pe)
-	n := min(most, all)
+	s.free = most
+	a, ok := r.search(q, pe, offers, min(most, all), atMost, s)
+	if exclusive && ok {
+		r.loseShared(q, pe, a.slots, a.grants)
+	}
+	if ok {
+		return a, true
+	}
+	if exclusive {
+		r.loseShared(q, pe, in.least, nil)
+	}
+	return assignment{}, false
+}
+
+// search finds the largest number of slots for which offers suffice, at most n. atMost returns the largest
+// number that is allowed.
+func (r *run) search(q *query, pe PEID, offers []offer, n int, atMost func(int) int, s *slotRange) (assignment, bool) {
 	if s.useless != nil {
-		n = min(n, r.noteUseless(q, pe, s, offers, most))
+		if !r.model.limits.sets.IsEmpty() {
+			return r.searchInSteps(q, pe, offers, s)
+		}
+		n = min(n, r.tryFirst(q, pe, offers, n, s))
 	}
 	for n = atMost(n); n > 0; {
 		a, ok := r.placeNoting(q, pe, n, offers, newNoting(s.useless, false))
 		if ok {
-			if exclusive {
-				r.loseShared(q, pe, n, a.grants)
-			}
 			return a, true
 		}
 		// The slots collected for a larger number are all that exist.
 		n = atMost(min(n-1, max(a.slots, a.most)))
-	}
-	if exclusive {
-		r.loseShared(q, pe, in.least, nil)
 	}
 	return assignment{}, false
 }
@@ -291,7 +304,7 @@ func (r *run) extend(q *query, pe PEID, o *offer, id InstanceID) {
 	slots, master := r.slotsAt(q, AtInstance(id))
 	if slots == 0 {
 		if r.spoils(c, id) {
-			o.queues, o.spoils = append(o.queues, queueOffer{id: id}), true
+			o.queues = append(o.queues, queueOffer{id: id}) // to spoil quotas
 		}
 		return
 	}
@@ -349,7 +362,6 @@ func (r *run) placeNoting(q *query, pe PEID, want int, offers []offer, n *noting
 	p.quotas.begin(r, q, pe)
 	for k := range offers {
 		offers[k].taken, offers[k].looked = 0, false
-		p.spoiling = p.spoiling || offers[k].spoils
 	}
 	p.spread(r.model.pes[pe].object.AllocationRule, offers)
 	if q.trace != nil && !p.full() {
@@ -370,7 +382,8 @@ type placing struct {
 	master   bool // there is a place for the master task
 	least    int
 	visited  bool // the first host has been visited
-	spoiling bool // some instances may spoil quotas
+	// sortedQueues and sortedHosts are ruled out by quotas that failed at other places; nil until one fails.
+	sortedQueues, sortedHosts []bool
 }
 
 func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
@@ -423,7 +436,7 @@ func (p *placing) full() bool { return p.a.slots >= p.want }
 // take takes between least and most slots from a host, filling its instances in their
 // order. If the host has less than the least, nothing is taken.
 func (p *placing) take(o *offer, least, most int) bool {
-	if p.noting.skips(o.host) {
+	if !o.looked && p.skips(o.host) {
 		return false
 	}
 	p.lookAtQuotas(o)
@@ -445,7 +458,7 @@ func (p *placing) take(o *offer, least, most int) bool {
 			break
 		}
 		q := &o.queues[k]
-		if p.noting.skipsInstance(q.id) {
+		if q.barred {
 			continue
 		}
 		n := min(q.slots-p.granted(q.id), most-got)
@@ -482,25 +495,45 @@ func (p *placing) take(o *offer, least, most int) bool {
 	return true
 }
 
-// lookAtQuotas checks the quotas of all queues of a host when the host is used for the first time:
-// see quota.Collector.Spoil.
+// lookAtQuotas checks the quotas of all queues of a host when the host is used for the first time. They may rule
+// out other places, even those for which another rule allows slots (tested), or be spoiled: see
+// quota.Collector.Spoil.
 func (p *placing) lookAtQuotas(o *offer) {
-	if !p.spoiling && p.noting == nil || o.looked {
+	if o.looked || p.model.limits.sets.IsEmpty() || p.query.is(exempt) {
 		return
 	}
 	o.looked = true
 	for k := range o.queues {
 		q := &o.queues[k]
-		if p.noting.skipsInstance(q.id) {
+		i := &p.model.instances[q.id]
+		if p.noting.skipsInstance(q.id) || p.ruledOut(i) {
+			q.barred = true
 			continue
 		}
+		q.barred = false
 		p.quotas.meet(q.id, q.slots == 0)
-		if p.noting != nil {
-			if left, failure := p.quotas.left(q.id, false); left == 0 {
-				p.noting.noteQuota(p.model, q.id, &failure)
-			}
+		left, failure := p.quotas.left(q.id, false)
+		if left > 0 {
+			continue
+		}
+		p.noting.noteInstance(q.id)
+		if p.sortedQueues == nil {
+			p.sortedQueues, p.sortedHosts = make([]bool, len(p.model.queues)), make([]bool, len(p.model.hosts))
+		}
+		if failure.SortOut(int32(i.queue), int32(i.host), p.sortedQueues, p.sortedHosts) {
+			failure.SortOutHosts(p.sortedHosts)
 		}
 	}
+}
+
+// ruledOut reports whether a quota has ruled out the cluster queue of an instance.
+func (p *placing) ruledOut(i *instanceModel) bool {
+	return p.sortedQueues != nil && p.sortedQueues[i.queue]
+}
+
+// skips reports whether a host is not tried.
+func (p *placing) skips(id HostID) bool {
+	return p.noting.skips(id) || p.sortedHosts != nil && p.sortedHosts[id]
 }
 
 // noteTooFew notes a host from which nothing was taken.

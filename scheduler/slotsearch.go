@@ -2,10 +2,8 @@ package scheduler
 
 import (
 	"math"
-	"slices"
 
 	"github.com/execd-project/execd/qconf"
-	"github.com/execd-project/execd/scheduler/quota"
 )
 
 // slotSearch holds what is known about the ways to search a parallel job's range of slots, for
@@ -163,6 +161,7 @@ type slotRange struct {
 	slotNumbers
 	length  int // of the list
 	way     qconf.PERangeAlgorithm
+	free    int // slots of the environment and of the cluster
 	useless *useless
 }
 
@@ -218,43 +217,46 @@ func (s *slotRange) first() int {
 	return s.at((s.length - 1) / 2)
 }
 
-// noteUseless notes the places that a search finds useless among offers. most is the largest number for which
-// there are enough slots in the environment and in the cluster. It returns a number that the largest possible one
-// does not exceed.
-func (r *run) noteUseless(q *query, pe PEID, s *slotRange, offers []offer, most int) int {
-	first, best := s.first(), 0
-	possible := func(n int) bool {
-		if n > most {
-			return false
-		}
-		_, ok := r.placeNoting(q, pe, n, offers, newNoting(s.useless, n == first))
-		if ok {
-			best = max(best, n)
-		}
-		return ok
-	}
-	if slices.ContainsFunc(offers, func(o offer) bool { return o.spoils }) {
-		s.steps(possible) // each number may note instances
-		return best
-	}
-	switch ok := possible(first); {
+// tryFirst tries the number that a search tries first, and notes the hosts that have too few slots for it. The
+// result is a number that the largest possible one does not exceed. n is the number of slots that there are.
+func (r *run) tryFirst(q *query, pe PEID, offers []offer, n int, s *slotRange) int {
+	first := s.first()
+	_, ok := r.tryNumber(q, pe, offers, first, s)
+	switch {
 	case ok && s.way == qconf.PERangeHighest:
 		return first
 	case ok:
-		return most
+		return n
 	case s.way == qconf.PERangeLeast:
 		return 0
 	}
 	return first - 1
 }
 
+// tryNumber places a number of slots, and notes useless places.
+func (r *run) tryNumber(q *query, pe PEID, offers []offer, n int, s *slotRange) (assignment, bool) {
+	if n > s.free {
+		return assignment{}, false
+	}
+	return r.placeNoting(q, pe, n, offers, newNoting(s.useless, n == s.first()))
+}
+
+// searchInSteps tries the numbers in the order of the search: with quotas, each number may note instances.
+func (r *run) searchInSteps(q *query, pe PEID, offers []offer, s *slotRange) (best assignment, found bool) {
+	s.steps(func(n int) bool {
+		a, ok := r.tryNumber(q, pe, offers, n, s)
+		if ok {
+			best, found = a, true
+		}
+		return ok
+	})
+	return best, found
+}
+
 // noting notes useless places while a parallel job is placed. A nil noting notes and skips nothing.
 type noting struct {
 	*useless
 	first bool // the number of slots is the first one of a search
-	// queues and sorted are cluster queues and hosts that a quota rules out for this number of slots. Hosts
-	// among them that were not tried are not noted. Both are nil until a quota fails.
-	queues, sorted []bool
 }
 
 func newNoting(u *useless, first bool) *noting {
@@ -265,9 +267,7 @@ func newNoting(u *useless, first bool) *noting {
 }
 
 // skips reports whether a host is not tried.
-func (n *noting) skips(id HostID) bool {
-	return n != nil && (n.hosts[id] || n.sorted != nil && n.sorted[id])
-}
+func (n *noting) skips(id HostID) bool { return n != nil && n.hosts[id] }
 
 // skipsInstance reports whether an instance is not tried.
 func (n *noting) skipsInstance(id InstanceID) bool { return n != nil && n.instances[id] }
@@ -279,14 +279,9 @@ func (n *noting) noteHost(id HostID) {
 	}
 }
 
-// noteQuota notes an instance where a quota leaves no slots.
-func (n *noting) noteQuota(m *Model, id InstanceID, f *quota.Failure) {
-	n.instances[id] = true
-	if n.sorted == nil {
-		n.queues, n.sorted = make([]bool, len(m.queues)), make([]bool, len(m.hosts))
-	}
-	i := &m.instances[id]
-	if f.SortOut(int32(i.queue), int32(i.host), n.queues, n.sorted) {
-		f.SortOutHosts(n.sorted)
+// noteInstance notes an instance where a quota leaves no slots.
+func (n *noting) noteInstance(id InstanceID) {
+	if n != nil {
+		n.instances[id] = true
 	}
 }

@@ -64,3 +64,22 @@ func TestSpoiledQuotaAndRange(t *testing.T) {
 		}
 	}
 }
+
+// TestExceededQuotaRulesOutQueue has a rule for an environment on the second host, and one for the cluster queue
+// that leaves no slots. If the search comes to the first host first, the second rule rules out the queue.
+func TestExceededQuotaRulesOutQueue(t *testing.T) {
+	for first, want := range map[string]string{"n1": "", "n2": "1"} {
+		s := scene{
+			files: merged(queueFile("slots 2\n"), map[string]string{
+				"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+				"rqs":        "{\n name few\n enabled TRUE\n limit pes fill hosts n2 to slots=5\n limit queues a.q to slots=0\n}\n",
+				"sched_conf": "job_load_adjustments NONE\n",
+			}),
+			load: map[string]map[string]string{"n1": {"np_load_avg": "0.5"}, "n2": {"np_load_avg": "0.5"}, first: {"np_load_avg": "0.1"}},
+		}.make(t)
+		submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2")}))
+		if got := decided(s.Run(1000)); got != want {
+			t.Errorf("%s first: job %q starts, want %q", first, got, want)
+		}
+	}
+}
