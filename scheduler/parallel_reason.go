@@ -21,10 +21,14 @@ func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	// available (tested).
 	quiet := q.silent()
 	offers, _ := r.offers(&quiet, pe)
-	found, enough := r.place(q, pe, in.least, offers)
-	if enough && !in.master {
-		found, enough = assignment{}, false
+	if !in.master { // no instance has a place for the master task, and the last slot is kept for it
+		for i := range offers {
+			for k := range offers[i].queues {
+				offers[i].queues[k].master = false
+			}
+		}
 	}
+	found, enough := r.place(q, pe, in.least, offers)
 	t.found, t.enough = found.grants, enough
 	r.offers(q, pe)
 	if !enough {

@@ -71,8 +71,22 @@ func TestRecordedReasons(t *testing.T) {
 			want:   []string{`cannot run in PE "fill" because it only offers 3 slots`},
 		},
 		{
-			name:   "the same, and there are enough slots",
+			name:   "the same, and there are enough slots: the last one is kept for the master task",
 			files:  merged(perJob, globalFile("complex_values tok=2\n")),
+			before: []scheduler.Requests{hard("tok", "1")},
+			ask:    scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: setting("tok", "2")},
+			want:   []string{`cannot run in PE "fill" because it only offers 1 slots`},
+		},
+		{
+			name:   "the same with two slots on each host",
+			files:  merged(perJob, globalFile("complex_values tok=2\n"), queueFile("slots 3\n"), pe("fill", "2")),
+			before: []scheduler.Requests{hard("tok", "1")},
+			ask:    scheduler.Requests{PE: "fill", Slots: slotsOf(t, "4"), Hard: setting("tok", "2")},
+			want:   []string{`cannot run in PE "fill" because it only offers 2 slots`},
+		},
+		{
+			name:   "the same with all slots on one host",
+			files:  merged(perJob, globalFile("complex_values tok=2\n"), queueFile("slots 3\n"), pe("fill", "$pe_slots")),
 			before: []scheduler.Requests{hard("tok", "1")},
 			ask:    scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2"), Hard: setting("tok", "2")},
 			want:   []string{`cannot run in PE "fill" because it only offers 0 slots`},
