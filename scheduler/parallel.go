@@ -253,6 +253,7 @@ func (r *run) offers(q *query, pe PEID) (list []offer, all int) {
 			list = append(list, o)
 		} else {
 			r.takeFound(q, groups.at(k))
+			q.trace.atEnd.takeHost(host, groups.at(k))
 		}
 	}
 	return list, all
@@ -432,6 +433,24 @@ func slotsPerHost(rule qconf.AllocationRule, slots int) int {
 }
 
 func (p *placing) full() bool { return p.a.slots >= p.want }
+
+// takeHost takes what the allocation rule allows from a host and its instances.
+func (p *placing) takeHost(host HostID, instances []InstanceID) {
+	if p == nil || p.full() {
+		return
+	}
+	o := p.offerAt(p.query, p.a.pe, host, instances, nil)
+	p.limitOffer(p.query, &o)
+	switch rule := p.model.pes[p.a.pe].object.AllocationRule; rule.Name {
+	case qconf.FillUp:
+		p.take(&o, 1, p.want-p.a.slots)
+	case qconf.RoundRobin:
+		p.take(&o, 1, 1)
+	default:
+		per := slotsPerHost(rule, p.want)
+		p.take(&o, per, per)
+	}
+}
 
 // take takes between least and most slots from a host, filling its instances in their
 // order. If the host has less than the least, nothing is taken.

@@ -30,6 +30,12 @@ func (r *run) explainHosts(q *query, pe PEID, in leftInPE) (assignment, bool) {
 	}
 	found, enough := r.place(q, pe, in.least, offers)
 	t.found, t.enough = found.grants, enough
+	if q.is(withFull) && !q.is(later) {
+		end := q.in(later | fewest)
+		end.span = span{diagram.Forever - 1, 1}
+		t.atEnd = &placing{run: r, query: &end, category: q.category, want: in.least, a: assignment{pe: pe}}
+		t.atEnd.quotas.begin(r, &end, pe)
+	}
 	r.offers(q, pe)
 	if !enough {
 		q.because(Reason{kind: peSlots, place: int32(pe), number: max(found.slots, 0)})
@@ -160,10 +166,15 @@ func (r *run) explainQuota(q *query, pe PEID, id InstanceID) bool {
 }
 
 // allowedLater reports whether a parallel job gets a reservation, and the quotas allow it slots at an
-// instance after the end of everything in the plan. Then Grid Engine does not report them (tested).
+// instance after the end of everything in the plan. Then Grid Engine does not report them, unless it has
+// found enough slots for that time on the hosts before (tested).
 func (r *run) allowedLater(q *query, pe PEID, id InstanceID) bool {
 	if !q.is(withFull) {
 		return false
+	}
+	if p := q.trace.atEnd; p != nil {
+		n, _ := p.quotas.left(id, true)
+		return n > 0 && !p.full()
 	}
 	var later slotQuotas
 	later.begin(r, new(q.during(span{diagram.Forever - 1, 1})), pe)

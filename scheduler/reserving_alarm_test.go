@@ -238,22 +238,27 @@ func TestReasonsOfExclusiveHost(t *testing.T) {
 }
 
 // TestQuotaOfReservingParallelJob checks that a quota that other jobs use is a reason for a parallel job only
-// if it gets no reservation.
+// if it gets no reservation, or if the hosts before have enough slots for the reservation.
 func TestQuotaOfReservingParallelJob(t *testing.T) {
 	const exceeded = `cannot run because it exceeds limit "/////" in rule "set1/1"`
-	for _, reserve := range []bool{false, true} {
+	for _, c := range []struct {
+		reserve bool
+		hosts   string
+		want    bool
+	}{{false, "n1", true}, {true, "n1", false}, {true, "n1 n2", true}} {
 		s := scene{
 			files: map[string]string{
+				"queues/a.q": "qname a.q\nhostlist " + c.hosts + "\nslots 2\nload_thresholds NONE\npe_list fill\n",
 				"rqs":        "{\nname set1\nenabled TRUE\nlimit to slots=1\n}\n",
 				"sched_conf": "max_reservation 2\ndefault_duration 3600\njob_load_adjustments NONE\n",
 			},
 			before: []scheduler.Requests{{}},
 		}.make(t)
 		j := serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")})
-		j.Reserve = reserve
+		j.Reserve = c.reserve
 		submit(t, s, j)
-		if got := slices.Contains(texts(s.Run(1000).Reasons(j)), exceeded); got == reserve {
-			t.Errorf("with -R %v, the quota is a reason: %v", reserve, got)
+		if got := slices.Contains(texts(s.Run(1000).Reasons(j)), exceeded); got != c.want {
+			t.Errorf("with -R %v and a queue on %s, the quota is a reason: %v", c.reserve, c.hosts, got)
 		}
 	}
 }

@@ -493,6 +493,34 @@ func TestFullQueueBarsSlotWiseSubordinates(t *testing.T) {
 	}
 }
 
+// TestQuotaAfterEnoughSlotsForLater fills a quota for a while. A parallel job that gets a reservation is told
+// of the quota only on hosts after those that will have enough slots for it.
+func TestQuotaAfterEnoughSlotsForLater(t *testing.T) {
+	for slots, want := range map[string][]string{
+		"1": {`cannot run because it exceeds limit "/////" in rule "few/1"`, `cannot run in PE "fill" because it only offers 0 slots`},
+		"3": {`cannot run in PE "fill" because it only offers 0 slots`},
+	} {
+		s := scene{
+			files: merged(queueFile("slots 2\n"), map[string]string{
+				"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+				"rqs":        "{\n name few\n enabled TRUE\n limit to slots=3\n}\n",
+				"sched_conf": "max_reservation 1\ndefault_duration 100\njob_load_adjustments NONE\n",
+			}),
+			before: []scheduler.Requests{{Queues: "a.q@n1"}, {Queues: "a.q@n2"}, {Queues: "a.q@n2"}},
+		}.make(t)
+		j := serialJob(t, s.Model(), 9, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, slots)})
+		j.Reserve = true
+		submit(t, s, j)
+		var got []string
+		for _, r := range s.Run(1000).Reasons(j) {
+			got = append(got, r.Text())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s slots: %s", slots, diff)
+		}
+	}
+}
+
 // TestReservationSortsFullHostsByNewLoad makes a reservation after a job that has filled a host:
 // the host has the place of its new load, although it is full.
 func TestReservationSortsFullHostsByNewLoad(t *testing.T) {

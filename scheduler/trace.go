@@ -24,6 +24,9 @@ type trace struct {
 	// suffice.
 	found  []Grant
 	enough bool
+	// atEnd holds the places of a parallel job that gets a reservation after the end of everything in
+	// the plan, on the hosts checked so far.
+	atEnd *placing
 }
 
 func newTrace(m *Model) *trace {
@@ -36,7 +39,7 @@ func newTrace(m *Model) *trace {
 func (t *trace) lookAgain(m *Model) {
 	n := len(m.hosts)
 	t.queues, t.hosts, t.barred, t.sorted = make([]bool, len(m.queues)), make([]bool, n), make([]bool, n), make([]bool, n)
-	t.quotas = nil
+	t.quotas, t.atEnd = nil, nil
 }
 
 // said returns the number of reasons so far.
