@@ -209,6 +209,7 @@ func (r *run) attempt(h *head) bool {
 		}
 		// Hosts that only this job may not use say nothing about the others.
 		c.rejected = len(h.job.Excluded) == 0
+		c.unreservable = c.unreservable || len(c.useless) > 0 && r.mayReserve(h.job) && !r.sufficesLater(&r.asked)
 		if len(c.reasons) == 0 {
 			if t := r.explain(r.ask(h.job, 0)); t != nil {
 				c.reasons, c.barred = t.quotasOnce(), t.barred

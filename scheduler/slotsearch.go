@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/execd-project/execd/qconf"
+	"github.com/execd-project/execd/scheduler/diagram"
 )
 
 // slotSearch holds what is known about the ways to search a parallel job's range of slots, for
@@ -102,6 +103,7 @@ type useless struct {
 	hosts []bool
 	// instances are those that had no slots.
 	instances []bool
+	first     int // number of the last search
 }
 
 // uselessFor returns the places that are not tried again, nil for a category with one job.
@@ -148,7 +150,9 @@ func (r *run) startLargest(q *query, pe PEID, in leftInPE, fits bool) (assignmen
 	a, ok := assignment{}, false
 	if fits {
 		if s.length > 1 {
-			s.useless = r.uselessFor(q.category, pe)
+			if s.useless = r.uselessFor(q.category, pe); s.useless != nil {
+				s.useless.first = s.first()
+			}
 		}
 		a, ok = r.largest(q, pe, in, &s)
 	}
@@ -251,6 +255,37 @@ func (r *run) searchInSteps(q *query, pe PEID, offers []offer, s *slotRange) (be
 		return ok
 	})
 	return best, found
+}
+
+// sufficesLater reports whether a job with a range of slots would have places for its smallest number after the end of
+// everything in the plan, without the hosts that are useless then, too. Otherwise Grid Engine does not look for a
+// later time (tested).
+func (r *run) sufficesLater(q *query) bool {
+	defer r.forgetSorting()
+	last := q.in(later | fewest)
+	last.span = span{diagram.Forever - 1, 1}
+	for _, pe := range r.environments(q.category) {
+		u := r.categoryState(q.category).useless[pe]
+		in, ok := r.roomIn(&last, pe)
+		if !ok {
+			continue
+		}
+		offers, _ := r.offers(&last, pe)
+		n := (*noting)(nil)
+		if u != nil {
+			then := useless{hosts: make([]bool, len(u.hosts)), instances: make([]bool, len(u.instances))}
+			r.placeNoting(&last, pe, u.first, offers, newNoting(&then, true))
+			for h := range then.hosts {
+				then.hosts[h] = then.hosts[h] && u.hosts[h]
+			}
+			clear(then.instances)
+			n = newNoting(&then, false)
+		}
+		if _, ok := r.placeNoting(&last, pe, in.least, offers, n); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // noting notes useless places while a parallel job is placed. A nil noting notes and skips nothing.

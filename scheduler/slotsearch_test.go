@@ -83,3 +83,22 @@ func TestExceededQuotaRulesOutQueue(t *testing.T) {
 		}
 	}
 }
+
+// TestNoReservationWithoutUsefulHosts submits a reserving job with a range of slots, of which the first number that
+// the search tries excludes all hosts. If another job has the same requests, nothing is reserved for it.
+func TestNoReservationWithoutUsefulHosts(t *testing.T) {
+	for jobs, want := range map[int]string{1: "1", 2: ""} {
+		s := scene{files: merged(queueFile("slots 3\n"), map[string]string{
+			"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $pe_slots\n",
+			"sched_conf": "params PE_RANGE_ALG=bin\nmax_reservation 2\ndefault_duration 100\njob_load_adjustments NONE\n",
+		}), before: []scheduler.Requests{{Queues: "a.q@n1"}}}.make(t)
+		for id := range jobs {
+			j := serialJob(t, s.Model(), uint32(id+1), &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "2-")})
+			j.Reserve = true
+			submit(t, s, j)
+		}
+		if got := decided(s.Run(1000)); got != want {
+			t.Errorf("%d jobs: %q, want %q", jobs, got, want)
+		}
+	}
+}
