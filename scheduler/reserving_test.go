@@ -493,8 +493,8 @@ func TestFullQueueBarsSlotWiseSubordinates(t *testing.T) {
 	}
 }
 
-// TestQuotaAfterEnoughSlotsForLater fills a quota for a while. A parallel job that gets a reservation is told
-// of the quota only on hosts after those that will have enough slots for it.
+// TestQuotaAfterEnoughSlotsForLater fills a quota for a while. The reasons of a parallel job that gets a reservation
+// name the quota only on hosts after those that will have enough slots for it.
 func TestQuotaAfterEnoughSlotsForLater(t *testing.T) {
 	for slots, want := range map[string][]string{
 		"1": {`cannot run because it exceeds limit "/////" in rule "few/1"`, `cannot run in PE "fill" because it only offers 0 slots`},
