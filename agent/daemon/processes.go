@@ -45,8 +45,8 @@ func (c *Command) chooseProcesses(s *settings) (why string, err error) {
 	case one:
 		return fmt.Sprintf("the spool directory %s was made by a daemon of one process; --front-user %s divides it, and there is no way back", s.spool, defaultFrontUser), nil
 	}
-	if why := c.preventsTwo(s, defaultFrontUser); why != nil {
-		return why.Error(), nil
+	if prevented := c.preventsTwo(s, defaultFrontUser); prevented != nil {
+		return prevented.Error(), nil //nolint:nilerr // it is no error: the daemon has one process
 	}
 	s.frontUser, s.chosen = defaultFrontUser, true
 	return "", nil

@@ -394,7 +394,7 @@ func TestStartAgain(t *testing.T) {
 	if !is {
 		t.Error("min_uid does not need a start")
 	}
-	if min := s.Rules.MinUID; min == 7 {
+	if s.Rules.MinUID == 7 {
 		t.Error("the launcher uses a part of the change before its start")
 	}
 	settle("another")

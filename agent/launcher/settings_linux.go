@@ -40,9 +40,9 @@ func started(c *qconf.Configuration, gpus []string) string {
 	var b strings.Builder
 	for _, name := range Attributes {
 		value, _ := c.Value(name)
-		fmt.Fprintf(&b, "%s %s\n", name, value)
+		b.WriteString(name + " " + value + "\n")
 	}
-	fmt.Fprintf(&b, "%s %s\n", launch.GPUMap, strings.Join(gpus, " "))
+	b.WriteString(launch.GPUMap + " " + strings.Join(gpus, " ") + "\n")
 	return b.String()
 }
 

@@ -61,7 +61,7 @@ func TestDefaultProcesses(t *testing.T) {
 			m.args = nil
 		}, front: frontUser},
 		"a configuration that only root can read": {prepare: func(m *machine) {
-			if err := os.Chmod(filepath.Join(m.dir, "conf", "queues", "all.q"), 0o600); err != nil { //nolint:forbidigo // a directory of the test
+			if err := os.Chmod(filepath.Join(m.dir, "conf", "queues", "all.q"), 0o600); err != nil {
 				m.Fatal(err)
 			}
 		}, says: "the user execd has no access to "},
@@ -92,7 +92,7 @@ func TestDefaultProcesses(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := number(t, lookup(t, m, c.front))
-				if uid := int(info.Sys().(*syscall.Stat_t).Uid); uid != want { //nolint:errcheck // of Linux
+				if uid := int(info.Sys().(*syscall.Stat_t).Uid); uid != want {
 					t.Errorf("the front has user ID %d, expected %d", uid, want)
 				}
 				m.refusedNothing()

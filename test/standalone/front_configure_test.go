@@ -178,7 +178,7 @@ func TestFrontStartsAgain(t *testing.T) {
 	// The old front was a child of the launcher, as was the supervisor: none of them remains as a zombie.
 	m.until("there are no zombies", func() bool {
 		list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-		for _, child := range strings.Fields(string(list)) {
+		for child := range strings.FieldsSeq(string(list)) {
 			text, err := os.ReadFile("/proc/" + child + "/status")
 			if err == nil && strings.Contains(string(text), "State:\tZ") {
 				return false
