@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -83,6 +84,41 @@ func TestSystemdStartsBatchSystemUnits(t *testing.T) {
 	h.check(err)
 	_, err = groups.WriteString("execd:x:990:\n")
 	h.check(errors.Join(err, groups.Close()))
+	// Now there is a user for the front, so that a new spool directory gets two processes, in one unit.
+	h.check(os.WriteFile("/etc/default/execd", []byte("EXECD_OPTS=--spool /var/spool/execd/two\n"), 0o644))
+	runsJobs(func(args ...string) {
+		h.systemctl(append(args, "execd-standalone")...)
+		if args[0] == "stop" {
+			return
+		}
+		main := func() string {
+			return strings.TrimSpace(output(t, "systemctl", "show", "--value", "--property=MainPID", "execd-standalone"))
+		}
+		before := main()
+		if info, err := os.Stat("/var/spool/execd/two/front"); err != nil || info.Sys().(*syscall.Stat_t).Uid != 990 {
+			t.Errorf("the directory of the front: %v %v", info, err)
+		}
+		if status, err := os.ReadFile("/proc/" + before + "/comm"); string(status) != "execd-launcher\n" {
+			t.Errorf("the main process is %s (%v)", status, err)
+		}
+		// The launcher starts again as the same process, and systemd is told that the next front is ready.
+		text := strings.ReplaceAll(output(t, "/usr/bin/execd", "qconf", "-sconf", "global"), "#global:\n", "")
+		text = regexp.MustCompile(`(?m)^(min_gid +).*`).ReplaceAllString(text, "${1}1")
+		h.check(os.WriteFile("/root/global", []byte(text), 0o600))
+		output(t, "/usr/bin/execd", "qconf", "-Mconf", "/root/global")
+		asAlice("/usr/bin/execd", "qsub", "-sync", "y", "-o", "/dev/null", "-j", "y", "-b", "y", "true")
+		if after := main(); after != before {
+			t.Errorf("the main process is %s, and was %s", after, before)
+		}
+		h.until("systemd knows the status of the daemon", func() bool {
+			return strings.Contains(output(t, "systemctl", "show", "--value", "--property=StatusText", "execd-standalone"), "slots in use")
+		})
+		// systemd starts the launcher again, and the front continues.
+		h.systemctl("kill", "--signal=KILL", "--kill-whom=main", "execd-standalone")
+		asAlice("/usr/bin/execd", "qsub", "-sync", "y", "-o", "/dev/null", "-j", "y", "-b", "y", "true")
+	})
+	h.check(os.WriteFile("/etc/default/execd", nil, 0o644))
+
 	runsJobs(func(args ...string) {
 		h.systemctl(append(args, "execd-front")...)
 		if args[0] == "stop" {
