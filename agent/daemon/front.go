@@ -288,7 +288,7 @@ func (d *daemon) connectLauncher() (err error) {
 		Descriptor: d.launcher, Path: filepath.Join(d.settings.spool, launcher.SocketName),
 		Lost: func(err error) {
 			switch {
-			case d.replaced.Load():
+			case d.replaced.Load() && d.told.Err() == nil:
 				syscall.Exit(ExitFailed)
 			case d.ending.Load():
 				syscall.Exit(ExitGood)

@@ -25,6 +25,9 @@ import (
 // defaultFrontUser is the user of fronts that the packages make.
 const defaultFrontUser = "execd"
 
+// lastSystemUser is the highest user ID of system accounts (SYS_UID_MAX of login.defs(5)). Other users may submit jobs.
+const lastSystemUser = 999
+
 // chooseProcesses decides how many processes a daemon of root has that was started with neither --front-user nor
 // --one-process, and sets frontUser for two. A spool directory keeps the number of processes that it was made with, because
 // there is no way back from two to one. A new one is for two if the daemon is its own master and nothing prevents it; why
@@ -55,6 +58,9 @@ func (c *Command) chooseProcesses(s *settings) (why string, err error) {
 // takeSockets makes the default directory for sockets root's again. The front of an earlier daemon has owned it.
 func (s *settings) takeSockets() error {
 	dir := filepath.Dir(s.socket)
+	if other, err := net.Dial("unix", s.socket); err == nil { // of a daemon with another spool directory
+		return other.Close()
+	}
 	if os.Geteuid() != 0 || s.isFront() || dir != filepath.Dir(paths.Socket(true, "")) {
 		return nil
 	}
@@ -111,6 +117,8 @@ func (c *Command) preventsTwo(s *settings, name string) error {
 		return err
 	case user.UID == 0 || user.GID == 0:
 		return fmt.Errorf("the user %s has rights of root", name)
+	case user.UID > lastSystemUser:
+		return fmt.Errorf("the user %s is not a system account: it has user ID %d, expected at most %d", name, user.UID, lastSystemUser)
 	}
 	for _, path := range []string{c.Executable, filepath.Join(filepath.Dir(c.Executable), launcherName)} {
 		if err := (trust.Users{}).Program(path); err != nil {

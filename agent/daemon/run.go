@@ -153,9 +153,6 @@ func (c *Command) Run() (int, error) {
 		}
 		return ExitCannotRun, err
 	}
-	if err := s.takeSockets(); err != nil {
-		return ExitCannotRun, err
-	}
 	if s.only == onlyFront {
 		if err := s.checkFront(); err != nil {
 			return options.ExitUsage, err
@@ -172,9 +169,10 @@ func (c *Command) Run() (int, error) {
 		return ExitCannotRun, err
 	}
 	defer d.close()
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
-	ctx, d.cancel = context.WithCancel(ctx)
-	defer d.cancel()
+	told, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	ctx, cancel := context.WithCancel(told)
+	defer cancel()
+	d.told, d.cancel = told, cancel
 	if d.client != nil {
 		context.AfterFunc(ctx, func() {
 			d.ending.Store(true)
@@ -186,7 +184,7 @@ func (c *Command) Run() (int, error) {
 	if err := d.begin(ctx); err != nil {
 		return ExitCannotRun, err
 	}
-	if err := d.run(ctx); err != nil || d.replaced.Load() {
+	if err := d.run(ctx); err != nil || d.replaced.Load() && told.Err() == nil {
 		return ExitFailed, err
 	}
 	return ExitGood, nil
@@ -206,6 +204,7 @@ type daemon struct {
 	client        *launcher.Client // of a front; nil for one process
 	ready, ending atomic.Bool      // announce was called; a signal has told the front to end
 	replaced      atomic.Bool      // this front ends so that another one uses a change of the configuration
+	told          context.Context  // ends with a signal that ends the daemon
 	cancel        context.CancelFunc
 	agent         *agent.Agent
 	server        *serve.Server
@@ -252,6 +251,9 @@ func (d *daemon) open() (err error) {
 		return err
 	}
 	if err := d.alone(); err != nil {
+		return err
+	}
+	if err := d.takeSockets(); err != nil {
 		return err
 	}
 	if d.gridengine {

@@ -23,6 +23,10 @@ var children sync.Map
 // An orphan cannot be distinguished from a child that another part of this program has started and
 // is about to collect. So Reaper only collects processes that have been dead for a while.
 type Reaper struct {
+	// Executed says that the program before this one in this process has left children: Look then also collects them if
+	// this process is neither the first one of a container nor a subreaper.
+	Executed bool
+
 	dead map[int]corpse
 }
 
@@ -39,7 +43,7 @@ const decay = 10 * time.Second
 func (r *Reaper) Look() int { return r.look(time.Now()) }
 
 func (r *Reaper) look(now time.Time) int {
-	if !adopts() {
+	if !r.Executed && !adopts() {
 		return 0
 	}
 	dead, n := map[int]corpse{}, 0

@@ -560,7 +560,7 @@ func setAside(spool *jobdir.Spool) error {
 // takeBack undoes the last change, which the front cannot use.
 func (c *Configuration) takeBack() error {
 	u := c.undo
-	c.undo, c.starting = nil, ""
+	c.undo = nil
 	if u == nil || time.Since(u.at) > statementTime {
 		return &refusal{errors.New("there is no change to undo, or root has been told that it is made")}
 	}
@@ -580,6 +580,9 @@ func (c *Configuration) takeBack() error {
 		if err := c.apply(c.dir(), list, added...); err != nil {
 			return err
 		}
+	}
+	if u.key == c.starting {
+		c.starting = "" // the files are those that the launcher was started with
 	}
 	cluster, err := c.load(c.dir())
 	if err != nil {

@@ -420,6 +420,17 @@ func TestStartAgain(t *testing.T) {
 	if restarts() {
 		t.Error("the launcher starts again twice")
 	}
+
+	// A captured front makes the change, says that it uses it, and orders to undo something: root is told that the change is
+	// made, so the launcher has to use it.
+	key, _ = starts("min_uid 9\nmailer /bin/mail2\n")
+	for _, b := range []*configureBody{{Step: stepKeep}, {Step: stepUndo}, {Step: stepChange, Changes: changeOf("calendars/c", "calendar_name c\nyear NONE\nweek NONE\n")}, {Step: stepUndo}} {
+		_ = w.ask(kindConfigure, b)
+	}
+	settle(key)
+	if !restarts() {
+		t.Error("a captured front prevents the start of the launcher")
+	}
 }
 
 // TestOnlyRootConfirms checks that no other user, and no process in a user namespace, can confirm a change.

@@ -53,6 +53,14 @@ func pair() (*conn, *os.File, error) {
 
 func (c *conn) close() { _ = c.file.Close() }
 
+// finish ends the connection for further messages of the other side. Those that it has sent can be read, so that orders
+// that want no answer are carried out.
+func (c *conn) finish() {
+	if raw, err := c.file.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) })
+	}
+}
+
 // write sends a message. The descriptors stay the caller's.
 func (c *conn) write(text []byte, fds ...int) error {
 	if len(text) > mostMessage {

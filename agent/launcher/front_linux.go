@@ -53,7 +53,9 @@ func (s *Server) Run(f *Front, socket *FrontSocket, signals <-chan os.Signal, sa
 	if _, err := s.groups(); err != nil {
 		return statusFailed, err
 	}
-	s.reapFronts()
+	stop := make(chan struct{})
+	defer close(stop)
+	s.reap(stop)
 	if f.Apart {
 		return 0, s.serveCallers(socket, signals)
 	}
@@ -220,7 +222,10 @@ func (s *Server) serveCaller(c *caller, socket *FrontSocket, signals <-chan os.S
 		case other := <-socket.callers:
 			other.close() // there is a front
 		case <-s.Restarts:
-			c.conn.close()
+			if told { // the end comes first
+				continue
+			}
+			c.conn.finish()
 			<-served
 			return told, ErrRestart
 		case <-over:
@@ -259,9 +264,12 @@ func (s *Server) runFront(f *Front, socket *FrontSocket, signals <-chan os.Signa
 		case other := <-socket.callers:
 			other.close() // there is a front
 		case <-s.Restarts:
-			c.close()
+			if told { // the end comes first
+				continue
+			}
+			c.finish()
 			if served != nil {
-				<-served //nolint:errcheck // it was closed
+				<-served //nolint:errcheck // the front continues
 			}
 			return nil, told, ErrRestart
 		case err := <-served:

@@ -36,7 +36,7 @@ func TestNotify(t *testing.T) {
 		{&servicemanager.State{Watchdog: true}, "WATCHDOG=1"},
 		{&servicemanager.State{Status: "a\nMAINPID=1\nb"}, "STATUS=a MAINPID=1 b"},
 		{&servicemanager.State{Status: strings.Repeat("x", mostStatus+1)}, ""},
-		{&servicemanager.State{Stopping: true}, "STOPPING=1\nSTATUS="},
+		{&servicemanager.State{Watchdog: true}, "WATCHDOG=1"},
 	} {
 		if e := w.ask(kindNotify, c.state); (e == nil) != (c.want != "") {
 			t.Errorf("%.40q: %v", c.state.Status, e)
@@ -52,6 +52,16 @@ func TestNotify(t *testing.T) {
 		if err != nil || string(b[:n]) != c.want {
 			t.Errorf("the manager is told %q (%v), expected %q", b[:n], err, c.want)
 		}
+	}
+	// The manager would end the launcher. The next message shows that it gets none.
+	for _, state := range []*servicemanager.State{{Stopping: true}, {Status: "last"}} {
+		if e := w.ask(kindNotify, state); e != nil {
+			t.Error(e)
+		}
+	}
+	b := make([]byte, 4096)
+	if n, err := manager.Read(b); err != nil || string(b[:n]) != "STATUS=last" {
+		t.Errorf("the manager is told %q (%v)", b[:n], err)
 	}
 	if e := w.ask(kindNotify, map[string]any{"mainpid": 1}); e == nil {
 		t.Error("the launcher takes an order with an unknown field")

@@ -37,13 +37,34 @@ func (s *Server) CheckStart(c *qconf.Configuration) error {
 	return err
 }
 
-// reapFronts waits for fronts that are children of this process, because it has executed the launcher of before: see
-// ErrRestart. They would remain as zombies.
-func (s *Server) reapFronts() {
+// reap collects children that have ended and that nobody waits for, because this process has executed the launcher of before:
+// see ErrRestart. They are fronts, and supervisors that have ended meanwhile.
+func (s *Server) reap(stop <-chan struct{}) {
+	if len(process.Children(os.Getpid())) == 0 {
+		return
+	}
+	go func() {
+		const often, pause = 12, 10 * time.Second // until the front has opened all jobs
+		r := launch.Reaper{Executed: true}
+		again := time.NewTicker(pause)
+		defer again.Stop()
+		for range often {
+			r.Look()
+			select {
+			case <-again.C:
+			case <-stop:
+				return
+			}
+		}
+	}()
+}
+
+// EndFronts ends the fronts that are children of this process, without waiting for their end.
+func (s *Server) EndFronts() {
 	for _, pid := range process.Children(os.Getpid()) {
 		var st unix.Stat_t
 		if unix.Stat("/proc/"+strconv.Itoa(pid), &st) == nil && st.Uid == s.Rules.FrontUID {
-			go func() { _, _ = unix.Wait4(pid, nil, 0, nil) }()
+			_ = unix.Kill(pid, unix.SIGTERM)
 		}
 	}
 }

@@ -63,8 +63,9 @@ func run(args []string) int {
 		say(err.Error())
 		return exitUsage
 	}
-	env := os.Environ()
-	status, err := o.serve(env)
+	env, signals := os.Environ(), make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	status, err := o.serve(env, signals)
 	if errors.Is(err, launcher.ErrRestart) {
 		// execd reads the configuration of root, and becomes the launcher again. Jobs and front continue.
 		err = &os.PathError{Op: "exec", Path: o.execd, Err: unix.Exec(o.execd, append([]string{o.execd}, o.front...), env)}
@@ -175,7 +176,7 @@ func lock(spool *jobdir.Spool) error {
 	}
 }
 
-func (o *options) serve(env []string) (int, error) {
+func (o *options) serve(env []string, signals <-chan os.Signal) (int, error) {
 	user, err := o.rules.Users.User(o.user)
 	if err != nil {
 		return 0, fmt.Errorf("--front-user %s: %w", o.user, err)
@@ -264,10 +265,30 @@ func (o *options) serve(env []string) (int, error) {
 		return 0, err
 	}
 	defer socket.Close()
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: env, Apart: o.apart}
-	return server.Run(f, socket, signals, say)
+	status, err := server.Run(f, socket, signals, say)
+	if errors.Is(err, launcher.ErrRestart) && ending(signals) {
+		server.EndFronts()
+		status, err = 0, nil
+	}
+	if server.Manager != nil && !errors.Is(err, launcher.ErrRestart) {
+		_ = server.Manager.Stopping("jobs go on")
+	}
+	return status, err
+}
+
+// ending reports whether a signal has told the launcher to end.
+func ending(signals <-chan os.Signal) bool {
+	for {
+		select {
+		case sig := <-signals:
+			if sig != unix.SIGHUP {
+				return true
+			}
+		default:
+			return false
+		}
+	}
 }
 
 // gpuFile is where in the spool directory the numbers of GPUs are.

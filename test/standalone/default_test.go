@@ -20,7 +20,7 @@ func (m *machine) withUsers(front bool) {
 	if err != nil {
 		m.Skip("needs unshare of util-linux, which gives a process its own mounts")
 	}
-	for name, line := range map[string]string{"passwd": "execd:x:61999:61999::/:/usr/sbin/nologin\n", "group": "execd:x:61999:\n"} {
+	for name, line := range map[string]string{"passwd": "execd:x:989:989::/:/usr/sbin/nologin\n", "group": "execd:x:989:\n"} {
 		text, err := os.ReadFile("/etc/" + name)
 		if err != nil {
 			m.Fatal(err)
