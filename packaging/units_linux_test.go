@@ -101,7 +101,7 @@ func TestSystemdStartsBatchSystemUnits(t *testing.T) {
 		if status, err := os.ReadFile("/proc/" + before + "/comm"); string(status) != "execd-launcher\n" {
 			t.Errorf("the main process is %s (%v)", status, err)
 		}
-		// The launcher starts again as the same process, and systemd is told that the next front is ready.
+		// The launcher starts again as the same process, and systemd learns that the next front is ready.
 		text := strings.ReplaceAll(output(t, "/usr/bin/execd", "qconf", "-sconf", "global"), "#global:\n", "")
 		text = regexp.MustCompile(`(?m)^(min_gid +).*`).ReplaceAllString(text, "${1}1")
 		h.check(os.WriteFile("/root/global", []byte(text), 0o600))

@@ -48,12 +48,11 @@ Access
 
 Operation
   --front-user USER    run the agent as this user, and only what starts jobs as root:
-                       see execd(8) for what is not possible then (default: none, one
-                       process)
+                       see execd(8) for what is not possible then (default: one
+                       process, or as the spool directory was made)
   --only PROCESS       with --front-user: start only the launcher or the front, for
                        a service manager that starts both
-  --one-process        do not divide the agent, whatever the default of a later
-                       version is
+  --one-process        do not divide the agent
   --metrics ADDRESS    Prometheus metrics and /healthz (default: none)
   --sensor-user USER   user of load sensors (default: nobody, without root the
                        user of the agent, in a cell of Grid Engine its admin_user)

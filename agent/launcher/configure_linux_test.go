@@ -421,8 +421,8 @@ func TestStartAgain(t *testing.T) {
 		t.Error("the launcher starts again twice")
 	}
 
-	// A captured front makes the change, says that it uses it, and orders to undo something: root is told that the change is
-	// made, so the launcher has to use it.
+	// A captured front makes the change, says that it uses it, and orders to undo something. qconf has said to root that
+	// the change is made, so the launcher has to use it.
 	key, _ = starts("min_uid 9\nmailer /bin/mail2\n")
 	for _, b := range []*configureBody{{Step: stepKeep}, {Step: stepUndo}, {Step: stepChange, Changes: changeOf("calendars/c", "calendar_name c\nyear NONE\nweek NONE\n")}, {Step: stepUndo}} {
 		_ = w.ask(kindConfigure, b)
