@@ -64,6 +64,19 @@ func (s *State) LookBack(j *Job, now int64) (got, want []int64) {
 	return got, want
 }
 
+// TryRange searches the range of slots of a parallel job that starts, as if its category had several jobs. It
+// returns how many numbers it placed, and the number found.
+func (s *State) TryRange(j *Job, now int64) (tried, found int) {
+	r := s.newRun(now)
+	r.prepareOrder(append(r.conditions(), r.notFull)...)
+	q, pe := r.ask(j, starting), j.Category.pes[0]
+	in, _ := r.roomIn(&q, pe)
+	search := r.slotRange(j.Category, pe)
+	search.useless = r.uselessFor(j.Category, pe)
+	a, _ := r.largest(&q, pe, in, &search)
+	return search.tried, a.slots
+}
+
 // BookedAt returns the amount of a consumable that a job of a category books on a host for each
 // slot.
 func BookedAt(c *Category, h HostID, name string) (each float64) {

@@ -36,6 +36,8 @@ type queueOffer struct {
 	barred   bool // while a job is placed: ruled out by a quota, or useless
 	unlisted bool // it is not in the job's queue list (-q), only in that of the master task (-masterq)
 	soft     int  // violations of soft requests
+	taken    int  // while a job is placed, valid if slots of the host are taken
+	grant    int  // of the taken slots: index in the grants, less those inserted in front of the others by then
 }
 
 // assignParallel finds the places of a parallel job at a start time: among all environments that
@@ -186,7 +188,7 @@ func (r *run) largest(q *query, pe PEID, in leftInPE, s *slotRange) (assignment,
 		return assignment{}, false
 	}
 	offers, all := r.offers(q, pe)
-	s.free = most
+	s.limit = most
 	a, ok := r.search(q, pe, offers, min(most, all), atMost, s)
 	if exclusive && ok {
 		r.loseShared(q, pe, a.slots, a.grants)

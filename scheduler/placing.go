@@ -38,6 +38,7 @@ type placing struct {
 	master   bool // there is a place for the master task
 	least    int
 	visited  bool // the first host has been visited
+	inFront  int  // number of grants that were inserted in front of the others
 	// sortedQueues and sortedHosts are ruled out by quotas that failed at other places; nil until one fails.
 	sortedQueues, sortedHosts []bool
 }
@@ -125,7 +126,12 @@ func (p *placing) take(o *offer, least, most int) bool {
 	if least > 1 {
 		before = slices.Clone(p.a.grants)
 	}
-	hadMaster, got := p.master, 0
+	if o.taken == 0 {
+		for k := range o.queues {
+			o.queues[k].taken = 0
+		}
+	}
+	hadMaster, inFront, got := p.master, p.inFront, 0
 	first := !p.visited
 	for k := range o.queues {
 		if got == most {
@@ -135,7 +141,7 @@ func (p *placing) take(o *offer, least, most int) bool {
 		if q.barred {
 			continue
 		}
-		n := min(q.slots-p.granted(q.id), most-got)
+		n := min(q.slots-q.taken, most-got)
 		switch {
 		case p.master:
 		case !q.master: // the last slot is reserved for the master task
@@ -157,7 +163,7 @@ func (p *placing) take(o *offer, least, most int) bool {
 	if got < least {
 		if got > 0 {
 			p.quotas.undo(mark, before)
-			p.a.grants, p.a.soft, p.master = before, soft, hadMaster
+			p.a.grants, p.a.soft, p.master, p.inFront = before, soft, hadMaster, inFront
 		}
 		p.a.most = max(p.a.most, got)
 		p.noteTooFew(o)
@@ -263,30 +269,23 @@ func (p *placing) explainExhausted(offers []offer) {
 	}
 }
 
-func (p *placing) granted(id InstanceID) int {
-	for i := range p.a.grants {
-		if p.a.grants[i].Instance == id {
-			return p.a.grants[i].Slots
-		}
-	}
-	return 0
-}
-
 // grant adds slots of an instance. The master's instance comes first: the first instance found in
 // which the master task may run, or of several on the first host, the last one, as in Grid Engine.
 func (p *placing) grant(q *queueOffer, n int, first bool) {
-	for i := range p.a.grants {
-		if p.a.grants[i].Instance == q.id {
-			p.a.grants[i].Slots += n
-			return
-		}
+	q.taken += n
+	if q.taken > n {
+		p.a.grants[q.grant+p.inFront].Slots += n
+		return
 	}
 	g := Grant{Instance: q.id, Slots: n}
 	p.a.soft += q.soft
 	switch {
 	case q.master && (!p.master || first):
 		p.a.grants = slices.Insert(p.a.grants, 0, g)
+		p.inFront++
+		q.grant = -p.inFront
 	default:
+		q.grant = len(p.a.grants) - p.inFront
 		p.a.grants = append(p.a.grants, g)
 	}
 	p.master = p.master || q.master

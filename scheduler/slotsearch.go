@@ -104,6 +104,7 @@ type useless struct {
 	// instances are those that had no slots.
 	instances []bool
 	first     int // number of the last search
+	notes     int // number of places in hosts and instances
 }
 
 // uselessFor returns the places that are not tried again, nil for a category with one job.
@@ -165,7 +166,8 @@ type slotRange struct {
 	slotNumbers
 	length  int // of the list
 	way     qconf.PERangeAlgorithm
-	free    int // slots of the environment and of the cluster
+	limit   int // larger numbers are known to be impossible
+	tried   int // how many numbers were placed
 	useless *useless
 }
 
@@ -196,8 +198,9 @@ func (s *slotRange) steps(try func(n int) bool) {
 			k++
 		}
 	case qconf.PERangeHighest:
-		for k := s.length - 1; k >= 0 && !try(s.at(k)); {
-			k--
+		// The length of the list up to the limit is the index of the next larger number.
+		for k := min(s.length, s.upTo(s.limit)) - 1; k >= 0 && !try(s.at(k)); {
+			k = min(k, s.upTo(s.limit)) - 1
 		}
 	default:
 		for low, high := 0, s.length-1; low <= high; {
@@ -239,10 +242,19 @@ func (r *run) tryFirst(q *query, pe PEID, offers []offer, n int, s *slotRange) i
 
 // tryNumber places a number of slots, and notes useless places.
 func (r *run) tryNumber(q *query, pe PEID, offers []offer, n int, s *slotRange) (assignment, bool) {
-	if n > s.free {
+	if n > s.limit {
 		return assignment{}, false
 	}
-	return r.placeNoting(q, pe, n, offers, newNoting(s.useless, n == s.first()))
+	s.tried++
+	before := s.useless.notes
+	a, ok := r.placeNoting(q, pe, n, offers, newNoting(s.useless, n == s.first()))
+	// All numbers for which the last host has to offer more than there is take the same slots of the same hosts
+	// in the same order, as long as the useless places are the same. The master task may need one slot
+	// more, or with a fixed number of slots per host, one host more.
+	if enough := max(a.slots, a.most) + s.every; !ok && n > enough && s.useless.notes == before {
+		s.limit = enough
+	}
+	return a, ok
 }
 
 // searchInSteps tries the numbers in the order of the search: with quotas, each number may note instances.
@@ -309,14 +321,16 @@ func (n *noting) skipsInstance(id InstanceID) bool { return n != nil && n.instan
 
 // noteHost notes a host that has too few slots.
 func (n *noting) noteHost(id HostID) {
-	if n != nil && n.first {
+	if n != nil && n.first && !n.hosts[id] {
 		n.hosts[id] = true
+		n.notes++
 	}
 }
 
 // noteInstance notes an instance where a quota leaves no slots.
 func (n *noting) noteInstance(id InstanceID) {
-	if n != nil {
+	if n != nil && !n.instances[id] {
 		n.instances[id] = true
+		n.notes++
 	}
 }

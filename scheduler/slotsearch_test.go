@@ -102,3 +102,35 @@ func TestNoReservationWithoutUsefulHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestImpossibleNumbersOfRange searches a range from the largest number down that starts far above the slots that
+// the hosts have, or that a quota allows. The search must not place all these numbers.
+func TestImpossibleNumbersOfRange(t *testing.T) {
+	for _, test := range []struct {
+		rule, quota string
+		want        int
+	}{
+		{"$fill_up", "users {*} to slots=100000", 200},
+		{"$fill_up", "users {*} to slots=20", 20},
+		{"$fill_up", "users {*} hosts {*} to slots=20", 40},
+		{"$round_robin", "users {*} to slots=100000", 200},
+		{"$round_robin", "users {*} to slots=20", 20},
+		{"$pe_slots", "users {*} to slots=100000", 0}, // the first number excludes all hosts
+		{"4", "users {*} to slots=20", 8},
+	} {
+		s := scene{files: merged(queueFile("slots 100\n"), map[string]string{
+			"pes/fill":   "pe_name fill\nslots 99999\nallocation_rule " + test.rule + "\n",
+			"rqs":        "{\n name few\n enabled TRUE\n limit " + test.quota + "\n}\n",
+			"sched_conf": "params PE_RANGE_ALG=highest\njob_load_adjustments NONE\n",
+		})}.make(t)
+		var j *scheduler.Job
+		for id := range 2 {
+			j = serialJob(t, s.Model(), uint32(id+1), &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1-")})
+			submit(t, s, j)
+		}
+		tried, found := s.TryRange(j, 1000)
+		if tried > 10 || found != test.want {
+			t.Errorf("%s, %s: %d slots after %d numbers, want %d after a few", test.rule, test.quota, found, tried, test.want)
+		}
+	}
+}
