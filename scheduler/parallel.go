@@ -15,6 +15,8 @@ type assignment struct {
 	slots  int
 	soft   int // violations of soft requests
 	most   int // slots found on one host if they were too few
+	// limited is set if a quota left fewer slots than there are at a place.
+	limited bool
 }
 
 // offer holds the slots and resources of a host for a parallel job.
@@ -207,6 +209,9 @@ func (r *run) largest(q *query, pe PEID, in leftInPE, s *slotRange) (assignment,
 func (r *run) search(q *query, pe PEID, offers []offer, n int, atMost func(int) int, s *slotRange) (assignment, bool) {
 	if s.useless != nil {
 		if !r.model.limits.sets.IsEmpty() {
+			if a, ok := r.searchUnlimited(q, pe, offers, n, atMost, s); ok {
+				return a, true
+			}
 			return r.searchInSteps(q, pe, offers, s)
 		}
 		n = min(n, r.tryFirst(q, pe, offers, n, s))

@@ -151,6 +151,7 @@ func (p *placing) take(o *offer, least, most int) bool {
 		}
 		if n > 0 {
 			left, _ := p.quotas.left(q.id, q.master && !p.master)
+			p.a.limited = p.a.limited || left < n
 			n = min(n, left)
 		}
 		if n <= 0 {
@@ -196,6 +197,7 @@ func (p *placing) lookAtQuotas(o *offer) {
 		if left > 0 {
 			continue
 		}
+		p.a.limited = true
 		p.noting.noteInstance(q.id)
 		if p.sortedQueues == nil {
 			p.sortedQueues, p.sortedHosts = make([]bool, len(p.model.queues)), make([]bool, len(p.model.hosts))

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"math"
+	"slices"
 
 	"github.com/execd-project/execd/qconf"
 	"github.com/execd-project/execd/scheduler/diagram"
@@ -255,6 +256,38 @@ func (r *run) tryNumber(q *query, pe PEID, offers []offer, n int, s *slotRange) 
 		s.limit = enough
 	}
 	return a, ok
+}
+
+// searchUnlimited does what searchInSteps does from the smallest number on, if no quota limits the largest number
+// that there are places for. Then quotas do not limit the numbers between either, and are not compared with them.
+func (r *run) searchUnlimited(q *query, pe PEID, offers []offer, n int, atMost func(int) int, s *slotRange) (assignment, bool) {
+	if s.way != qconf.PERangeLeast {
+		return assignment{}, false
+	}
+	try := *s // its notes count only if the search succeeds
+	try.useless = &useless{
+		hosts: slices.Clone(s.useless.hosts), instances: slices.Clone(s.useless.instances),
+		first: s.useless.first, notes: s.useless.notes,
+	}
+	a, ok := r.tryNumber(q, pe, offers, s.first(), &try)
+	if !ok || a.limited {
+		return assignment{}, false
+	}
+	for n = atMost(n); n > 0; n = atMost(min(n-1, max(a.slots, a.most))) {
+		if a, ok = r.tryNumber(q, pe, offers, n, &try); ok || a.limited {
+			break
+		}
+	}
+	if n == 0 || a.limited {
+		return assignment{}, false
+	}
+	if next := s.upTo(n); next < s.length { // the number with which the search ends may note places
+		if _, more := r.tryNumber(q, pe, offers, s.at(next), &try); more {
+			return assignment{}, false
+		}
+	}
+	*s.useless, s.tried = *try.useless, try.tried
+	return a, true
 }
 
 // searchInSteps tries the numbers in the order of the search: with quotas, each number may note instances.

@@ -103,25 +103,29 @@ func TestNoReservationWithoutUsefulHosts(t *testing.T) {
 	}
 }
 
-// TestImpossibleNumbersOfRange searches a range from the largest number down that starts far above the slots that
-// the hosts have, or that a quota allows. The search must not place all these numbers.
-func TestImpossibleNumbersOfRange(t *testing.T) {
+// TestNumbersOfLongRange searches a range that ends far above the slots that the hosts have, or that a quota allows:
+// from the largest number down, and from the smallest one up if the quota limits none. The search must not place
+// all these numbers.
+func TestNumbersOfLongRange(t *testing.T) {
 	for _, test := range []struct {
-		rule, quota string
-		want        int
+		alg, rule, quota string
+		want             int
 	}{
-		{"$fill_up", "users {*} to slots=100000", 200},
-		{"$fill_up", "users {*} to slots=20", 20},
-		{"$fill_up", "users {*} hosts {*} to slots=20", 40},
-		{"$round_robin", "users {*} to slots=100000", 200},
-		{"$round_robin", "users {*} to slots=20", 20},
-		{"$pe_slots", "users {*} to slots=100000", 0}, // the first number excludes all hosts
-		{"4", "users {*} to slots=20", 8},
+		{"highest", "$fill_up", "users {*} to slots=100000", 200},
+		{"highest", "$fill_up", "users {*} to slots=20", 20},
+		{"highest", "$fill_up", "users {*} hosts {*} to slots=20", 40},
+		{"highest", "$round_robin", "users {*} to slots=100000", 200},
+		{"highest", "$round_robin", "users {*} to slots=20", 20},
+		{"highest", "$pe_slots", "users {*} to slots=100000", 0}, // the first number excludes all hosts
+		{"highest", "4", "users {*} to slots=20", 8},
+		{"least", "$fill_up", "users {*} to slots=100000", 200},
+		{"least", "$round_robin", "users {*} to slots=100000", 200},
+		{"least", "4", "users {*} to slots=100000", 8},
 	} {
 		s := scene{files: merged(queueFile("slots 100\n"), map[string]string{
 			"pes/fill":   "pe_name fill\nslots 99999\nallocation_rule " + test.rule + "\n",
 			"rqs":        "{\n name few\n enabled TRUE\n limit " + test.quota + "\n}\n",
-			"sched_conf": "params PE_RANGE_ALG=highest\njob_load_adjustments NONE\n",
+			"sched_conf": "params PE_RANGE_ALG=" + test.alg + "\njob_load_adjustments NONE\n",
 		})}.make(t)
 		var j *scheduler.Job
 		for id := range 2 {
@@ -130,7 +134,7 @@ func TestImpossibleNumbersOfRange(t *testing.T) {
 		}
 		tried, found := s.TryRange(j, 1000)
 		if tried > 10 || found != test.want {
-			t.Errorf("%s, %s: %d slots after %d numbers, want %d after a few", test.rule, test.quota, found, tried, test.want)
+			t.Errorf("%s, %s, %s: %d slots after %d numbers, want %d after a few", test.alg, test.rule, test.quota, found, tried, test.want)
 		}
 	}
 }
