@@ -93,8 +93,8 @@ type Configuration struct {
 
 // configureAnswer answers an order about the configuration.
 type configureAnswer struct {
-	// Starts says that the change takes effect when the launcher has started again, which it does when root has been told
-	// of the change.
+	// Starts says that the change takes effect when the launcher has started again. The launcher does so when qconf has said
+	// to root that the change is made.
 	Starts bool `json:"starts,omitempty"`
 }
 

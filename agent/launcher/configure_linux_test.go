@@ -350,7 +350,7 @@ func TestStatements(t *testing.T) {
 }
 
 // TestStartAgain checks that the launcher starts again for a change of what it needs when it starts, once, and only when root
-// has been told of the change.
+// knows of the change.
 func TestStartAgain(t *testing.T) {
 	w, s, dir, socket := newConfiguredWorld(t, rootFiles)
 	s.Restarts = make(chan struct{}, 1)

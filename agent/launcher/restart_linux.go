@@ -37,8 +37,8 @@ func (s *Server) CheckStart(c *qconf.Configuration) error {
 	return err
 }
 
-// reap collects children that have ended and that nobody waits for, because this process has executed the launcher of before:
-// see ErrRestart. They are fronts, and supervisors that have ended meanwhile.
+// reap collects dead children for which nobody waits. The previous launcher, which was this process before ErrRestart, has
+// started them. They are fronts, and supervisors that have ended meanwhile.
 func (s *Server) reap(stop <-chan struct{}) {
 	if len(process.Children(os.Getpid())) == 0 {
 		return
@@ -69,8 +69,8 @@ func (s *Server) EndFronts() {
 	}
 }
 
-// startLater has the launcher start again when qconf says that root has been told of the change, when the front has ended, or
-// after a while.
+// startLater makes the launcher start again when qconf has said to root that the change is made, when the front has ended, or
+// after startTime.
 func (c *Configuration) startLater(key string) {
 	c.starting = key
 	time.AfterFunc(startTime, func() { c.start(key) })

@@ -574,7 +574,7 @@ func (d *SubmissionSocket) take(c *conn, uid uint32, refused error) {
 		_ = c.write(b)
 	}
 	if err == nil && q.Configure != nil && q.Configure.Step == claim.StepSettle {
-		d.Configuration.start(q.Configure.Key) // root has been told
+		d.Configuration.start(q.Configure.Key) // qconf has said it to root
 	}
 }
 
