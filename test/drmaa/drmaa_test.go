@@ -157,8 +157,9 @@ func (m *machine) end() {
 	defer m.daemon.Kill()
 	if m.Failed() {
 		out, _ := m.command(context.Background(), "execd", "qstat", "-u", "*").CombinedOutput()
+		ended, _ := m.command(context.Background(), "execd", "qacct", "-j").CombinedOutput()
 		log, _ := os.ReadFile(filepath.Join(m.dir, "log"))
-		m.Logf("the jobs:\n%s\nthe log of the daemon:\n%s", out, log[max(0, len(log)-4000):])
+		m.Logf("the jobs:\n%s\nthose that ended:\n%s\nthe log of the daemon:\n%s", out, ended[max(0, len(ended)-8000):], log[max(0, len(log)-4000):])
 	}
 	cmd := m.command(context.Background(), "execd", "qdel", "-u", m.user.Username)
 	_ = cmd.Run() // there may be no jobs
