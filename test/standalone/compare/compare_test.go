@@ -250,8 +250,8 @@ func (p *player) flush() {
 
 // tooBusy matches the output of a command on a machine that was too slow for it. Either the next scheduling
 // run found no slot for an immediate job, because slots become free some time after the ends of their jobs,
-// or timeout(1) ended the command.
-var tooBusy = regexp.MustCompile(`could not be scheduled, try again later|(?m)^\[exit status (124|137)\]`)
+// or the original's qrsh_starter began when its job had already been removed, or timeout(1) ended the command.
+var tooBusy = regexp.MustCompile(`(?m)could not be scheduled, try again later|^\[stderr\] qrsh_starter: cannot write pid file|^\[exit status (124|137)\]`)
 
 // overloaded reports whether a command failed because the machine was too slow.
 func overloaded(printed string) bool { return tooBusy.MatchString(printed) }
