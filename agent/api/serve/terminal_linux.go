@@ -83,10 +83,9 @@ func (s *terminalStream) run(ctx context.Context, over func()) {
 		s.terminal.Close()
 		return
 	}
-	if s.terminal.Pipes() {
-		// A slow reader, such as a pager, has unlimited time.
-		_ = s.conn.SetWriteDeadline(time.Time{})
-	}
+	// A slow reader has unlimited time: a pager, a terminal that a user has stopped, the connection of a
+	// sleeping laptop. The job waits as it does for any terminal, and no output is lost.
+	_ = s.conn.SetWriteDeadline(time.Time{})
 	s.others.Go(func() {
 		defer over() // show no longer has to wait
 		s.receive()
@@ -97,6 +96,12 @@ func (s *terminalStream) run(ctx context.Context, over func()) {
 		s.terminal.Leave()
 	})
 	defer stop()
+	s.others.Go(func() {
+		// Without the terminal there is nothing to wait for.
+		if _, err := s.terminal.Exit(ctx); err != nil {
+			s.limit()
+		}
+	})
 	s.show(ctx)
 	s.deaf()
 }
@@ -107,7 +112,7 @@ func (s *terminalStream) deaf() {
 	s.others.Wait()
 }
 
-// limit sets the deadline by which the peer must read the next output.
+// limit sets the deadline by which the peer must read all further output.
 func (s *terminalStream) limit() {
 	_ = s.conn.SetWriteDeadline(time.Now().Add(s.call.server.options.Limits.Write))
 }
@@ -116,9 +121,6 @@ func (s *terminalStream) limit() {
 func (s *terminalStream) send(t api.FrameType, payload []byte) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
-	if !s.terminal.Pipes() {
-		s.limit()
-	}
 	return api.WriteFrame(s.conn, t, payload)
 }
 

@@ -194,10 +194,13 @@ func TestAttachPermission(t *testing.T) {
 	}
 }
 
-// clogged is the terminal of a job with pipes that takes no input, and writes without end.
-type clogged struct{ silent }
+// clogged is the terminal of a job that takes no input, and writes without end.
+type clogged struct {
+	silent
+	pipes bool
+}
 
-func (c *clogged) Pipes() bool { return true }
+func (c *clogged) Pipes() bool { return c.pipes }
 
 func (c *clogged) Write([]byte) (int, error) {
 	<-c.over
@@ -214,14 +217,16 @@ func (c *clogged) Read(p []byte) (int, error) {
 }
 
 // attachClogged attaches to a job that takes nothing.
-func attachClogged(t *testing.T, change func(*Options)) (_ *api.Terminal, gone chan string) {
+func attachClogged(t *testing.T, pipes bool, change func(*Options)) (_ *api.Terminal, gone chan string) {
 	t.Helper()
 	r := run(t, change)
 	gone = make(chan string, 1)
-	r.agent.terminal = func() agent.Terminal { return &clogged{silent{gone: gone, over: make(chan struct{})}} }
+	r.agent.terminal = func() agent.Terminal {
+		return &clogged{silent{gone: gone, over: make(chan struct{})}, pipes}
+	}
 	terminal := mustAttach(t, r.client(), 7)
-	if !terminal.Pipes() {
-		t.Error("the client does not know of the pipes")
+	if terminal.Pipes() != pipes {
+		t.Errorf("the client thinks that the job has pipes: %t", terminal.Pipes())
 	}
 	return terminal, gone
 }
@@ -229,7 +234,7 @@ func attachClogged(t *testing.T, change func(*Options)) (_ *api.Terminal, gone c
 // TestFullPipe checks that the server notices a disconnected client although the job does not read
 // its input.
 func TestFullPipe(t *testing.T) {
-	terminal, gone := attachClogged(t, nil)
+	terminal, gone := attachClogged(t, true, nil)
 	if n, err := terminal.Write(make([]byte, api.InputWindow)); err != nil {
 		t.Errorf("%d bytes, %v", n, err)
 	}
@@ -330,7 +335,7 @@ func TestInputWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, nil)
 			gone := make(chan string, 1)
-			r.agent.terminal = func() agent.Terminal { return &clogged{silent{gone: gone, over: make(chan struct{})}} }
+			r.agent.terminal = func() agent.Terminal { return &clogged{silent{gone: gone, over: make(chan struct{})}, true} }
 			conn, err := net.Dial("unix", r.socket)
 			if err != nil {
 				t.Fatal(err)
@@ -403,17 +408,19 @@ func TestWrongFrames(t *testing.T) {
 	}
 }
 
-// TestSlowReader checks that a client that reads slowly, such as qrsh with a pager, is not
-// disconnected.
+// TestSlowReader checks that a client that reads slowly, such as qrsh with a pager or on a stopped
+// terminal, is not disconnected.
 func TestSlowReader(t *testing.T) {
-	terminal, gone := attachClogged(t, func(o *Options) { o.Limits.Write = time.Millisecond })
-	// It is full by now, for a hundred times as long as another may take.
-	select {
-	case how := <-gone:
-		t.Errorf("the client has gone %s", how)
-	case <-time.After(100 * time.Millisecond):
-	}
-	if _, err := io.CopyN(io.Discard, terminal, 10<<20); err != nil {
-		t.Error(err)
+	for _, pipes := range []bool{false, true} {
+		terminal, gone := attachClogged(t, pipes, func(o *Options) { o.Limits.Write = time.Millisecond })
+		// It is full by now, for a hundred times as long as another may take.
+		select {
+		case how := <-gone:
+			t.Errorf("pipes %t: the client has gone %s", pipes, how)
+		case <-time.After(100 * time.Millisecond):
+		}
+		if _, err := io.CopyN(io.Discard, terminal, 10<<20); err != nil {
+			t.Errorf("pipes %t: %v", pipes, err)
+		}
 	}
 }
