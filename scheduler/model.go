@@ -146,7 +146,8 @@ type setting struct {
 
 // layer holds the settings of a place: the cluster, a host, or a queue instance.
 type layer struct {
-	settings []setting // complex_values, by attribute
+	settings []setting     // complex_values, by attribute
+	written  []AttributeID // their attributes in the order of the configuration
 	access   access
 }
 
@@ -374,6 +375,7 @@ func (b *builder) layer(at layerSet, place string, values []qconf.Setting) (l la
 		}
 		b.configured[id] |= at
 		l.settings = append(l.settings, s)
+		l.written = append(l.written, id)
 	}
 	slices.SortFunc(l.settings, func(a, b setting) int { return int(a.attribute - b.attribute) })
 	return l

@@ -208,18 +208,15 @@ func (r *run) planAhead() {
 	}
 	r.plan = newPlan()
 	r.planned = true
-	for _, t := range r.runningByID() {
+	running := r.runningByID()
+	for _, t := range running {
 		at := r.expected(t)
 		if t.Job.Category.requests.Reservation == 0 {
 			r.planTask(t.Job.Category, t.PE, t.Grants, t.Away, at)
 		}
 		r.planCores(t.Grants, at)
-		state := "RUNNING"
-		if t.Suspended != 0 {
-			state = "SUSPENDED"
-		}
-		r.monitor(state, t.Job, t.Task, t.PE, t.Grants, at)
 	}
+	r.monitorRunning(running)
 	for _, ar := range r.reservations {
 		if ar.End > r.now {
 			r.planGrants(ar.Category, ar.PE, ar.Grants, Away{}, span{max(ar.Start, r.now), ar.End - max(ar.Start, r.now)})
@@ -289,20 +286,29 @@ func (r *run) planAt(c *Category, p Place, part portion, g *Grant, at span) {
 }
 
 func (r *run) planQuotas(c *Category, pe PEID, g Grant, master bool, at span) {
-	for _, claim := range r.claims(c, pe, g.Instance) {
-		n := g.Slots
-		if claim.Once {
-			if !master {
-				continue
-			}
-			n = 1
-		}
+	r.eachClaim(c, pe, g, master, func(claim *quota.Claim, n int) {
 		each := claim.Each
 		key := counter{claim.Counter, claim.Exclusive && each == 0}
 		if key.others {
 			each = 1
 		}
 		r.plan.add(r.plan.quotaDiagram(key), at.booking(n, each))
+	})
+}
+
+// eachClaim calls f for each amount of resource quotas that a grant takes, with the number of times it
+// takes it. master is set for the grant of the master task.
+func (r *run) eachClaim(c *Category, pe PEID, g Grant, master bool, f func(claim *quota.Claim, n int)) {
+	list := r.claims(c, pe, g.Instance)
+	for i := range list {
+		n := g.Slots
+		if list[i].Once {
+			if !master {
+				continue
+			}
+			n = 1
+		}
+		f(&list[i], n)
 	}
 }
 
