@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -236,6 +237,7 @@ func TestInstall(t *testing.T) {
 	if strings.Contains(string(out), "sge_shepherd-go") {
 		t.Errorf("%s (%v)", out, err)
 	}
+	firstGPUJob(t, root)
 	if _, err := exec.LookPath("systemd-sysusers"); err == nil {
 		if users, err := os.ReadFile(root + "/etc/passwd"); err != nil || !strings.HasPrefix(string(users), "execd:") && !strings.Contains(string(users), "\nexecd:") {
 			t.Errorf("there is no user execd: %q (%v)", users, err)
@@ -274,6 +276,28 @@ func TestInstall(t *testing.T) {
 		if _, err := os.Lstat(root + path); err == nil {
 			t.Errorf("%s is left", path)
 		}
+	}
+}
+
+// firstGPUJob checks that one command of a user, after the installation below root, runs a job with a GPU.
+func firstGPUJob(t *testing.T, root string) {
+	t.Helper()
+	const nobody, uuid = 65534, "GPU-11111111-aaaa-bbbb-cccc-000000000001"
+	gpus, home := t.TempDir(), t.TempDir()
+	testenv.GPUs(t, gpus, testenv.GPU{Vendor: "nvidia", Address: "0000:41:00.0", Model: "NVIDIA A40", UUID: uuid})
+	for _, dir := range []string{root, gpus, home} {
+		testenv.LetIn(t, dir)
+	}
+	if err := os.Chown(home, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), root+"/usr/bin/execd", "run", "--gpu-root", gpus, "-l", "gpu=1", "-wd", "/", "-N", "first", "-b", "y", "echo $SGE_HGR_gpu $CUDA_VISIBLE_DEVICES")
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	var said strings.Builder
+	cmd.Stderr = &said
+	if out, err := cmd.Output(); err != nil || string(out) != "0 "+uuid+"\n" {
+		t.Errorf("the first job with a GPU: %v, %q\n%s", err, out, said.String())
 	}
 }
 

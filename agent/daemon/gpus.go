@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -62,24 +61,7 @@ func (d *daemon) openGPUs(ctx context.Context) error {
 
 // foundGPUs returns the resource map that the host has found.
 func (d *daemon) foundGPUs() qconf.FoundMap {
-	v := d.gpus.Inventory()
-	f := qconf.FoundMap{Name: launch.GPUMap, IDs: v.IDs()}
-	for _, g := range v.Offered() {
-		var of []qconf.Setting
-		if g.Type() != "" {
-			of = append(of, qconf.Setting{Name: "gpu_type", Value: g.Type()})
-		}
-		if g.Memory > 0 {
-			of = append(of, qconf.Setting{Name: "gpu_mem", Value: strconv.FormatUint(g.Memory>>20, 10) + "M"})
-		}
-		f.Attributes = append(f.Attributes, of)
-	}
-	for _, id := range d.gpus.Numbers() {
-		if !slices.Contains(f.IDs, id) {
-			f.Gone = append(f.Gone, id)
-		}
-	}
-	return f
+	return launch.FoundGPUs(d.gpus.Inventory(), d.gpus.Numbers())
 }
 
 // inventory returns the GPUs of this host; nil for none.

@@ -88,6 +88,8 @@ type Assignment struct {
 	// Elements names them.
 	GPUCount   int
 	GPUComplex string
+	// GPUAmong are the numbers of the GPUs from which Prepare chooses; nil for all that the host offers.
+	GPUAmong []string
 
 	// BookedMemory is the memory, in bytes, that the job has booked for each slot from the memory
 	// pool of this host; 0 without a pool. It limits the job. BookedAs is the complex that it comes

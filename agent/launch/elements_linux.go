@@ -43,6 +43,7 @@ func (o *Assignment) gpuMap() string {
 func (o *Assignment) planElements(p *Plan) {
 	if o.GPUCount > 0 {
 		p.GPUCount, p.GPUComplex = o.GPUCount, o.GPUComplex
+		p.among = o.GPUAmong
 		p.ChooseGPUs(o.GPUs)
 	} else {
 		p.SetGPUs(o.GPUs, o.Elements[o.gpuMap()])

@@ -8,16 +8,40 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/execd-project/execd/internal/host/gpu"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/topology"
+	"github.com/execd-project/execd/qconf"
 )
 
 // ChooseGPUs sets the GPUs of this host, from which PreparePlan chooses GPUCount.
 func (p *Plan) ChooseGPUs(of *gpu.Inventory) { p.inventory = of }
+
+// FoundGPUs returns the resource map "gpu" of a host: the GPUs that it offers, with their types and memory. numbers are
+// those of all GPUs that the host has or has had.
+func FoundGPUs(v *gpu.Inventory, numbers []string) qconf.FoundMap {
+	f := qconf.FoundMap{Name: GPUMap, IDs: v.IDs()}
+	for _, g := range v.Offered() {
+		var of []qconf.Setting
+		if g.Type() != "" {
+			of = append(of, qconf.Setting{Name: "gpu_type", Value: g.Type()})
+		}
+		if g.Memory > 0 {
+			of = append(of, qconf.Setting{Name: "gpu_mem", Value: strconv.FormatUint(g.Memory>>20, 10) + "M"})
+		}
+		f.Attributes = append(f.Attributes, of)
+	}
+	for _, id := range numbers {
+		if !slices.Contains(f.IDs, id) {
+			f.Gone = append(f.Gone, id)
+		}
+	}
+	return f
+}
 
 // GPUError says why a host cannot give a job the GPUs that its master has granted.
 type GPUError struct {
@@ -43,6 +67,9 @@ func (p *Plan) chooseGPUs(spool *jobdir.Spool, cpus topology.CPUSet) error {
 		return fmt.Errorf("cannot determine which GPUs are in use: %w", err)
 	}
 	offered := p.inventory.Offered()
+	if p.among != nil {
+		offered = slices.DeleteFunc(offered, func(g gpu.GPU) bool { return !slices.Contains(p.among, g.ID) })
+	}
 	free := slices.DeleteFunc(slices.Clone(offered), func(g gpu.GPU) bool { return used[g.ID] })
 	if len(free) < p.GPUCount {
 		return &GPUError{p.GPUComplex, p.GPUCount, len(offered), len(offered) - len(free)}

@@ -46,7 +46,7 @@ type Groups struct {
 // Where systemd runs, jobs get a scope (package scope). That of an ordinary user
 // takes the calling process along, and is made for limits only.
 func OpenGroups(spool *jobdir.Spool, o *Assignment) (*Groups, error) {
-	return openGroups(spool, o.Config, false, o.needsGroup)
+	return openGroups(spool, o.Config, o.GPUs.Numbered(), o.needsGroup)
 }
 
 // OpenGroupsFor does what OpenGroups does, for a daemon that does not have its jobs yet. gpus says

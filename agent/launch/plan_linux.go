@@ -46,6 +46,7 @@ type Plan struct {
 	GPUCount   int    `json:",omitzero"`
 	GPUComplex string `json:",omitzero"`
 	inventory  *gpu.Inventory
+	among      []string // Assignment.GPUAmong
 
 	// Scratch is the size, in bytes, to which the TMPDIR is limited as ScratchLimit says; 0 for none.
 	Scratch      uint64             `json:",omitzero"`

@@ -53,6 +53,9 @@ const (
 // cores matches the tests that need two sockets.
 const cores = "^Test(CoresOf|ProcessorsOfAQueueOnTwoSockets|AffinityInAGroup)"
 
+// gpusOfRun matches the test that a job of execd run can open its GPU and no other.
+const gpusOfRun = "^TestGPUsOfRootsRun$"
+
 // directoriesOfJobs are the tests of agent/launch about the directories of jobs: their own /tmp, and
 // the size of TMPDIR.
 const directoriesOfJobs = "PrivateTmp|Scratch"
@@ -86,7 +89,7 @@ var machines = map[string]machine{
 			{pkg: "agent/ptf", run: "^Test(Weights|Nice)"},
 			{pkg: "agent/launch", run: "Core|ProcessorsOfAQueue|" + groupsOfJobs},
 			{pkg: "agent/scope", run: "^TestWithoutSystemd"},
-			{pkg: "cmd/execd", programs: true, run: cores},
+			{pkg: "cmd/execd", programs: true, run: cores + "|" + gpusOfRun},
 		},
 	},
 	"v1": {
@@ -95,7 +98,7 @@ var machines = map[string]machine{
 			{pkg: "limits/cgroup", skip: pureOfCgroup + "|^TestDelegatedSubtree$"},
 			{pkg: "limits/group", skip: pureOfGroup + "|^TestEmptiedIsAnEvent$|/with_v1_alone"},
 			{pkg: "agent/launch", run: groupsOfJobs},
-			{pkg: "cmd/execd", programs: true, run: cores},
+			{pkg: "cmd/execd", programs: true, run: cores + "|" + gpusOfRun},
 		},
 	},
 	// Limits of memory and swap space together, on a machine with swap space.

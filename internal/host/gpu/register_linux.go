@@ -162,6 +162,13 @@ func lockGPUs(path string) (*os.File, error) {
 	return f, nil
 }
 
+// OthersOffer reports whether a daemon of another user offers the GPUs below a root, or has offered them since the start
+// of the host. A register of this user cannot see which GPUs the jobs of that daemon have.
+func OthersOffer(root string) bool {
+	var st unix.Stat_t
+	return unix.Stat(filepath.Join(root, lockFile), &st) == nil && int(st.Uid) != os.Geteuid()
+}
+
 // takeOver checks that no job has GPUs from the register that held the lock last, and writes whose
 // lock it is. The file does not outlive a restart of the host, and neither do jobs.
 func (r *Register) takeOver(lock *os.File) error {

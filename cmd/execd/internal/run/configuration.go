@@ -53,6 +53,9 @@ func (s *session) resolve(cwd string) (*launch.Assignment, error) {
 	if err != nil {
 		return nil, qconf.Within(s.own.Conf, err)
 	}
+	if s.gpus, err = s.findGPURequest(cluster, host); err != nil {
+		return nil, err
+	}
 	if s.own.Conf == "" { // without a queue of the user's, the current nice value applies
 		if n, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
 			order.Queue.Priority = 20 - n // in the form of the system call

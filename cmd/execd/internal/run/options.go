@@ -19,6 +19,7 @@ type Options struct {
 	JSON  string // --json: file for the outcome, - for standard output
 	// Devices is --device: files that the job may open although cgroups_params denies devices.
 	Devices []string
+	GPURoot string // --gpu-root: the directory with proc and sys in which GPUs are searched
 }
 
 // own lists the options with their help, in the order of the help text.
@@ -30,6 +31,7 @@ var own = []struct {
 	{"--queue", "NAME", "the queue to run in; may be left out when there is one", func(o *Options, v string) { o.Queue = v }},
 	{"--as", "USER", "run the job as this user (root only)", func(o *Options, v string) { o.As = v }},
 	{"--device", "FILE", "let the job open a device that cgroups_params denies (root only; may be repeated)", func(o *Options, v string) { o.Devices = append(o.Devices, v) }},
+	{"--gpu-root", "DIR", "find GPUs in DIR/proc and DIR/sys, for tests without GPUs (default: /)", func(o *Options, v string) { o.GPURoot = v }},
 	{"--keep", "", "leave the job directory for inspection", func(o *Options, _ string) { o.Keep = true }},
 	{"--json", "FILE", "write the outcome as JSON to FILE, - for standard output", func(o *Options, v string) { o.JSON = v }},
 	{"--help", "", "print this text", nil},

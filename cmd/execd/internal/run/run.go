@@ -35,7 +35,7 @@ type Command struct {
 // Run runs the command and returns the exit status. A returned error has not been printed yet. With
 // a *options.UsageError the status is options.ExitUsage.
 func (c *Command) Run() (int, error) {
-	s := &session{Command: c}
+	s := &session{Command: c, own: Options{GPURoot: "/"}}
 	err := s.prepare()
 	if errors.Is(err, options.ErrHelp) {
 		_, err := io.WriteString(c.Stdout, Help())
@@ -71,8 +71,9 @@ type session struct {
 	reader   reader       // reads the files that the command names
 	request  *submit.Request
 	order    *launch.Assignment
-	spool    string // path of the spool area
-	shepherd string // path of the shepherd's executable
+	gpus     *gpuRequest // nil if the job requests no GPUs
+	spool    string      // path of the spool area
+	shepherd string      // path of the shepherd's executable
 	warnings []*qconf.Error
 	noted    []string  // notes about jobs that were already printed
 	began    time.Time // start time of the task
@@ -198,7 +199,11 @@ func (s *session) run() (int, error) {
 		return ExitCannotRun, err
 	}
 	defer spool.Close()
-	if s.order.Groups, err = launch.OpenGroups(spool, s.order); err != nil {
+	err = s.withGPUs(func() error {
+		s.order.Groups, err = launch.OpenGroups(spool, s.order)
+		return err
+	})
+	if err != nil {
 		return ExitCannotRun, err
 	}
 	defer s.order.Groups.Close()
@@ -277,7 +282,11 @@ func (s *session) runTasks(spool *jobdir.Spool, number int) (records []record, s
 
 // runTask runs one task, from creating its directory to its outcome.
 func (s *session) runTask(spool *jobdir.Spool, id job.ID) (record, int, error) {
-	j, err := launch.Prepare(spool, s.order, id)
+	var j *launch.Job
+	err := s.withGPUs(func() (err error) {
+		j, err = launch.Prepare(spool, s.order, id)
+		return err
+	})
 	if err != nil {
 		return record{}, 0, err
 	}
@@ -348,7 +357,7 @@ func (s *session) notices() {
 	for _, w := range s.warnings {
 		s.complain(fmt.Errorf("warning: %w", w))
 	}
-	if words := s.request.Notice(); len(words) > 0 {
+	if words := s.gpus.without(s.request.Notice()); len(words) > 0 {
 		s.say("accepted without effect on one host: " + strings.Join(words, ", "))
 	}
 	if s.request.MailOptions != 0 {
