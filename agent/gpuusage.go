@@ -109,11 +109,13 @@ func (a *Agent) gpuReport(e *entry) *GPUReport {
 	return r
 }
 
-// watchGPUs measures the GPUs of jobs at intervals until the context ends.
+// watchGPUs measures the GPUs of jobs at intervals until the context ends. The first measurement is that of the jobs of a
+// previous agent: the less time is between two measurements, the more of it counts as measured.
 func (a *Agent) watchGPUs(ctx context.Context) {
 	if a.options.MeasureGPUs == nil {
 		return
 	}
+	a.measureGPUs(ctx)
 	for clock.Wait(ctx, a.clock, gpuInterval) {
 		a.measureGPUs(ctx)
 	}

@@ -121,6 +121,7 @@ func TestUsageOfGPUs(t *testing.T) {
 	testenv.GPUs(t, root, testenv.GPU{Vendor: "nvidia", Address: "0000:41:00.0", Minor: 0}, testenv.GPU{Vendor: "nvidia", Address: "0000:61:00.0", Minor: 1})
 	register := gpu.OpenRegister(root, filepath.Join(root, "gpus"), nil)
 	defer register.Close()
+	var mu sync.Mutex // the restarted agent measures the jobs that it finds
 	var asked []string
 	observer := &idleJobs{}
 	change := func(o *Options) {
@@ -130,7 +131,9 @@ func TestUsageOfGPUs(t *testing.T) {
 			return c, "test", err
 		}
 		o.MeasureGPUs = func(_ context.Context, ids []string) (map[string]gpu.Sample, error) {
+			mu.Lock()
 			asked = slices.Sorted(slices.Values(ids))
+			mu.Unlock()
 			return map[string]gpu.Sample{"0": {Busy: 0.5, Memory: 100}, "1": {Busy: 0, Memory: 7}}, nil
 		}
 	}

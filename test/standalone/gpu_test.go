@@ -2,12 +2,16 @@ package standalone
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -372,4 +376,61 @@ func TestGPUsOfKilledDaemon(t *testing.T) {
 	if ran := lines(t, filepath.Join(out, "ran")); len(ran) != submitted {
 		t.Errorf("%d jobs have run, %d were submitted: %q", len(ran), submitted, ran)
 	}
+}
+
+// TestIdleGPUIsReported leaves a GPU of a job idle. When that has lasted for ten minutes, qstat -j, a mail and the metrics
+// say so. The test ends the daemon, and sets the time since which the GPU is idle back in the record of the job.
+func TestIdleGPUIsReported(t *testing.T) {
+	m := withGPUs(t, twoNVIDIA...)
+	testenv.Reply(t, m.gpuRoot(), "case $* in *utilization*) used=', 0, 100';; *) used=', 81559';; esac",
+		"case $* in *uuid*) first=', "+twoNVIDIA[0].UUID+"' second=', "+twoNVIDIA[1].UUID+"';; esac",
+		"echo 00000000:41:00.0$first$used; echo 00000000:61:00.0$second$used")
+	mails := filepath.Join(m.open("out"), "mails")
+	m.write("mailer", "#!/bin/sh\n{ echo \"$*\"; cat; } >>"+mails+"\n")
+	if err := os.Chmod(filepath.Join(m.dir, "mailer"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m.write("conf/conf/global", groupIDs()+"min_uid 1\nmin_gid 1\nload_report_time 0:0:1\nmailer "+m.dir+"/mailer\n")
+	address := freePort(t)
+	m.args = append(m.args, "--metrics", address)
+	alice := someUsers(t, 1)[0]
+	m.start()
+	id := m.submitted(m.as(alice, "qsub", "-terse", "-wd", "/", "-o", "/dev/null", "-e", "/dev/null", "-m", "a", "-l", "gpu=2", "-b", "y", "/bin/sleep", "1000"))
+	m.until("the job runs", func() bool { return strings.Contains(m.root("qstat", "-u", "*").stdout, " r ") })
+	m.daemon.Kill()
+	const form = `{"Measured":700,"Busy":350,"MaxMemory":1,"At":%q,"Idle":{"1":%q}}` + "\n"
+	now := time.Now()
+	m.write("spool/active_jobs/"+id+".1/gpu_usage", fmt.Sprintf(form, now.Format(time.RFC3339Nano), now.Add(-11*time.Minute).Format(time.RFC3339Nano)))
+	m.start()
+	m.until("qstat -j says so", func() bool {
+		text := m.as(alice, "qstat", "-j", id).stdout
+		return strings.Contains(text, "it has not used GPU 1 for ten minutes or longer")
+	})
+	m.until("a mail says so", func() bool {
+		text, err := os.ReadFile(mails)
+		return err == nil && strings.Contains(string(text), "Idle GPU") && strings.Contains(string(text), "The job has not used GPU 1 for 10 minutes.")
+	})
+	m.until("the metrics count it", func() bool {
+		r, err := http.Get("http://" + address + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		return err == nil && strings.Contains(string(text), `execd_job_gpus_idle{job_id="`+id+`",owner="`+alice.Username+`",pe_task="",task=""} 1`)
+	})
+	if text, err := os.ReadFile(mails); err != nil || strings.Count(string(text), "The job has not used") != 1 {
+		t.Errorf("the mails are %q (%v), want one", text, err)
+	}
+}
+
+// freePort returns an address of this host that nothing listens to.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
