@@ -188,9 +188,13 @@ func (a *Agent) restate(e *entry, stage launch.Stage) error {
 		}
 		return errors.Join(endingError, suspendedError, ackedError, expectedError)
 	case stage == launch.Over && beganError != nil && e.run.Rebooted():
-		// Whether it ran is not known, but nothing of the job itself was written.
+		// Whether it ran is not known: the files of its supervisor are not synced, and a power loss may have lost them.
 		e.state = Starting
 		e.outcome = outcomeUnstarted(e.id, job.FailedBeforeJob, "the host was restarted before the job was known to run")
+		if !e.record.Rerunnable {
+			e.outcome = outcomeUnstarted(e.id, job.FailedNoExitStatus,
+				"the host was restarted soon after the start of the job: it may have run, and it is not rerunnable (qsub -r)")
+		}
 	case stage == launch.Prepared:
 		e.state = Accepted
 	case beganError != nil && !e.record.hosted():

@@ -85,6 +85,36 @@ func TestRebootBeforeTheAcknowledgement(t *testing.T) {
 	w.gone(s.ID)
 }
 
+// TestPowerLossLosesBeginning checks a power loss that loses the files of the supervisor: the job may have run. It runs
+// again only if it is rerunnable.
+func TestPowerLossLosesBeginning(t *testing.T) {
+	for words, want := range map[string]struct {
+		effect job.Effect
+		failed job.Failed
+		reason string
+	}{
+		"-r y": {job.Requeued, job.FailedBeforeJob, "before the job was known to run"},
+		"-r n": {job.Finished, job.FailedNoExitStatus, "it may have run, and it is not rerunnable"},
+	} {
+		w := newWorld(t)
+		s := w.job(1, append(strings.Fields(words), "/bin/sleep", "1000")...)
+		w.mustStart(s)
+		w.await(s.ID, Running)
+		w.stop()
+		w.reboot(s.ID)
+		for _, name := range []string{jobdir.FilePID, jobdir.FileJobPID} {
+			if err := os.Remove(filepath.Join(w.spool.JobPath(s.ID), name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.start()
+		if o := w.ended(s.ID); o.Effect != want.effect || o.Failed != want.failed || o.Ran || !strings.Contains(o.Reason, want.reason) {
+			t.Errorf("%s: %+v, want %+v", words, o, want)
+		}
+		w.gone(s.ID)
+	}
+}
+
 // TestOrdersRecordedByPreviousAgent checks that the next agent carries out orders that the previous
 // one had recorded but not carried out when it died.
 func TestOrdersRecordedByPreviousAgent(t *testing.T) {

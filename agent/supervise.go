@@ -247,7 +247,7 @@ func (a *Agent) completeOutcome(e *entry, o *job.Outcome) *job.Outcome {
 		if o.Effect != job.Finished {
 			o.Effect = job.Finished // a master or user has ended it: it must not run again
 		}
-	case e.run.Rebooted() && o.Failed == job.FailedNoExitStatus:
+	case e.run.Rebooted() && o.Failed == job.FailedNoExitStatus && o != e.outcome: // restate has given its own reason
 		o.Reason = "the host was restarted while the job ran"
 	}
 	if o.Effect == job.IfRerunnable {
