@@ -273,6 +273,43 @@ func TestPrivateTmpIsHostile(t *testing.T) {
 	}
 }
 
+// TestPrivateTmpAttacks checks that a job that mounts, makes namespaces of its own and plants links in its /tmp does not see
+// the files of the host, and leaves no mounts and no files, and that nothing is removed behind a link.
+func TestPrivateTmpAttacks(t *testing.T) {
+	p := newPlace(t)
+	victim := p.dir + "/victim"
+	testenv.Open(t, victim)
+	testenv.WriteFile(t, victim+"/file", "")
+	host := "/tmp/" + filepath.Base(p.dir) + ".host"
+	testenv.WriteFile(t, host, "")
+	t.Cleanup(func() { _ = os.Remove(host) })
+	o := p.private(t, `
+for d in /tmp /var/tmp /dev/shm $TMPDIR; do
+	ln -s `+victim+` $d/link && ln -s / $d/root && mkdir $d/deep && ln -s `+victim+` $d/deep/link || echo "no links in $d"
+done
+mount -t tmpfs none /tmp 2>/dev/null && echo mounted
+umount -l /tmp 2>/dev/null && echo unmounted
+for how in "umount /tmp" "umount -l /tmp" "mount --move /tmp /mnt" "mount --make-rprivate / && umount -l /tmp"; do
+	unshare -Urm sh -c "$how; ls `+host+`" 2>/dev/null && echo "$how shows the files of the host"
+done
+unshare -Urm sh -c 'mount -t tmpfs none /dev/shm; : >/dev/shm/mine; exec sleep 1000' >/dev/null 2>&1 &
+echo end
+exit 3`)
+	j, outcome, said := p.ran(t, o)
+	if outcome.Failed != 0 || outcome.ExitStatus != 3 || said != "end\n" {
+		_, text, _ := j.Dir.FirstError()
+		t.Errorf("outcome %+v, %s; the job says:\n%s", outcome, text, said)
+	}
+	if err := j.Remove(false); err != nil {
+		t.Error(err)
+	}
+	p.nothingLeft(t)
+	p.noMounts(t)
+	if !exists(victim + "/file") {
+		t.Error("the removal has followed a link")
+	}
+}
+
 // TestPrivateTmpNeedsRoot checks that a daemon of an ordinary user refuses a job with PRIVATE_TMP.
 func TestPrivateTmpNeedsRoot(t *testing.T) {
 	p := newPlace(t)

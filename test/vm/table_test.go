@@ -175,9 +175,10 @@ var machines = map[string]machine{
 	"directories":        directoriesWith(guest.V2),
 	"directories-v1":     directoriesWith(guest.V1),
 	"directories-hybrid": directoriesWith(guest.Hybrid),
-	// The filter of devices with control groups of version 1.
-	"instances-v1":     instancesWith(guest.V1),
-	"instances-hybrid": instancesWith(guest.Hybrid),
+	// GPUs, their filter and the memory pool with each version of control groups.
+	"gpus":        gpusWith(guest.V2),
+	"gpus-v1":     gpusWith(guest.V1),
+	"gpus-hybrid": gpusWith(guest.Hybrid),
 	"systemd-all": {
 		soak:    true,
 		Machine: guest.Machine{Cores: 2, Systemd: true, Timeout: 3 * patience},
@@ -199,12 +200,18 @@ var machines = map[string]machine{
 // instances matches the test that jobs cannot open the devices of other jobs' GPUs and MIG instances.
 const instances = "^TestMIG$"
 
-// instancesWith returns a guest for this test.
-func instancesWith(cgroup string) machine {
+// resourcesOfJobs matches the tests of batch systems whose jobs have GPUs, or more memory than they have booked.
+const resourcesOfJobs = "^Test(MIG|GPU|GPUDisappears|GPUReturns|MemoryPool)$"
+
+// gpusWith returns a guest for these tests, and for those of the list of GPUs.
+func gpusWith(cgroup string) machine {
 	return machine{
 		soak:    true,
-		Machine: guest.Machine{Cores: 2, Cgroup: cgroup, Timeout: patience},
-		steps:   []step{{pkg: "test/standalone", programs: true, run: instances}},
+		Machine: guest.Machine{Cores: 2, Cgroup: cgroup, Memory: 2048, Timeout: patience},
+		steps: []step{
+			{pkg: "internal/host/gpu"},
+			{pkg: "test/standalone", programs: true, run: resourcesOfJobs},
+		},
 	}
 }
 
