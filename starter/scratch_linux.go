@@ -32,9 +32,17 @@ func (s *Shepherd) openScratch() {
 	s.space.dir = fd
 }
 
-// fullPart is the denominator of the part of the space below which TMPDIR counts as full: 1/100. When a
-// write fails for lack of space, some blocks usually remain free.
-const fullPart = 100
+// TMPDIR counts as full if less than a hundredth of it is free, or less than fullRest but at most a sixteenth: when a write
+// fails for lack of space, less remains free than it needed, and programs write up to 256 KiB at once.
+const (
+	fullPart, fullMost = 100, 16
+	fullRest           = 256 << 10
+)
+
+// isFull reports whether a TMPDIR of a size counts as full. Both are in bytes.
+func isFull(size, free uint64) bool {
+	return free <= max(size/fullPart, min(size/fullMost, fullRest))
+}
 
 // watchScratch notes when TMPDIR is full. The kernel reports the limit of a project quota as the size
 // of the file system.
@@ -43,7 +51,10 @@ func (s *Shepherd) watchScratch(now time.Time) {
 		return
 	}
 	var info unix.Statfs_t
-	if unix.Fstatfs(s.space.dir, &info) == nil && info.Blocks > 0 && info.Bavail <= info.Blocks/fullPart {
+	if unix.Fstatfs(s.space.dir, &info) != nil || info.Blocks == 0 {
+		return
+	}
+	if block := uint64(info.Bsize); isFull(info.Blocks*block, info.Bavail*block) {
 		s.space.full = now
 		s.trace("TMPDIR is full")
 	}
