@@ -65,6 +65,7 @@ type Category struct {
 	demands   map[PEID]*quota.Demand
 	open      map[PEID][]bool // by queue: see openQueues
 	static    []verdict       // by instance: the result of the checks that depend on settings only
+	hopeless  bool            // the last run found no place to reserve: see attempt
 }
 
 // request is an element of -l.

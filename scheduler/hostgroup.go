@@ -90,9 +90,9 @@ func (r *run) group(q *query, pe PEID, g *hostGroups) {
 	g.reset()
 	if q.trace == nil {
 		open := r.openQueues(q, pe, fewestSlots(q.category, r.model.pes[pe].object))
-		for id := range r.compared(q) {
+		for id := range r.ordering(q) {
 			if i := &r.model.instances[id]; open[i.queue] {
-				g.add(r.hostIndex, i.host, id, r.parallelStatic(q, id, pe))
+				g.add(r.hostIndex, i.host, id, !(q.is(starting) && r.order.at[id].full) && r.parallelStatic(q, id, pe))
 			}
 		}
 	} else {
@@ -105,6 +105,15 @@ func (r *run) group(q *query, pe PEID, g *hostGroups) {
 		}
 	}
 	g.finish(r.hostIndex)
+}
+
+// ordering returns the instances that determine the order of hosts for a parallel job: for a job that starts, also
+// those that linger.
+func (r *run) ordering(q *query) iter.Seq[InstanceID] {
+	if len(r.order.full) > 0 && q.is(starting) {
+		return r.order.withFull()
+	}
+	return r.compared(q)
 }
 
 // compared returns the instances that a parallel job is compared with. For the reasons of a job that

@@ -27,6 +27,8 @@ type instanceOrder struct {
 	stamp   int64
 	tiers   bool // some instances have a tier
 	tail    bool // some instances were restored at the end
+	// full are dropped instances that only determine the order of hosts, in order: see linger.
+	full []InstanceID
 }
 
 type position struct {
@@ -35,6 +37,7 @@ type position struct {
 	tier  int32 // the first criterion, see arrange; without tiers 0, or MaxInt32 for restored instances
 	rank  int64 // among equals
 	where whereabouts
+	full  bool // it lingers
 }
 
 type whereabouts uint8
@@ -125,6 +128,56 @@ func (o *instanceOrder) insert(id InstanceID) {
 	o.moved = slices.Insert(o.moved, j, id)
 }
 
+// linger adds dropped instances at the end until the order is sorted. They have no place for a job, but count for the
+// order of hosts.
+func (o *instanceOrder) linger(instances []InstanceID) {
+	for _, id := range instances {
+		if p := &o.at[id]; p.where == out && !p.full {
+			p.tier, p.full = math.MaxInt32, true
+			o.full = append(o.full, id)
+		}
+	}
+	slices.SortFunc(o.full, o.compare)
+}
+
+// leave removes the instances that linger.
+func (o *instanceOrder) leave() {
+	for _, id := range o.full {
+		o.at[id].full = false
+	}
+	o.full = o.full[:0]
+}
+
+// sortFull sorts the instances that linger behind their equals.
+func (o *instanceOrder) sortFull(load func(InstanceID) float64) {
+	for _, id := range o.full {
+		o.at[id].load, o.at[id].tier = load(id), 0
+	}
+	slices.SortFunc(o.full, o.compare)
+}
+
+// withFull returns the instances in order, and with them those that linger.
+func (o *instanceOrder) withFull() iter.Seq[InstanceID] {
+	return func(yield func(InstanceID) bool) {
+		k := 0
+		for id := range o.all() {
+			for ; k < len(o.full) && o.compare(o.full[k], id) < 0; k++ {
+				if !yield(o.full[k]) {
+					return
+				}
+			}
+			if !yield(id) {
+				return
+			}
+		}
+		for _, id := range o.full[k:] {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
+
 // sortTail puts what was restored at the end behind its equals.
 func (o *instanceOrder) sortTail() {
 	if !o.tail {
@@ -201,16 +254,23 @@ func (o *instanceOrder) merge() {
 // arrange sorts all usable instances again: by their tiers, or, for nil, without any. Among
 // equals they stay as they are.
 func (o *instanceOrder) arrange(load func(InstanceID) float64, tier func(InstanceID) int32) {
-	list := slices.AppendSeq(make([]InstanceID, 0, o.count), o.all())
+	list := slices.AppendSeq(make([]InstanceID, 0, o.count+len(o.full)), o.withFull())
 	for rank, id := range list {
 		p := &o.at[id]
-		p.load, p.tier, p.rank, p.where = load(id), 0, int64(rank), inBase
+		p.load, p.tier, p.rank = load(id), 0, int64(rank)
 		if tier != nil {
 			p.tier = tier(id)
 		}
 	}
 	o.tiers, o.tail = tier != nil, false
 	slices.SortFunc(list, o.compare)
+	if len(o.full) > 0 {
+		slices.SortFunc(o.full, o.compare)
+		list = slices.DeleteFunc(list, func(id InstanceID) bool { return o.at[id].where == out })
+	}
+	for _, id := range list {
+		o.at[id].where = inBase
+	}
 	o.base, o.moved = list, o.moved[:0]
 	o.merges++
 }

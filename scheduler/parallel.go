@@ -339,7 +339,7 @@ func (r *run) limitOffer(q *query, o *offer) int {
 	// reservation also those that are full (tested).
 	room, reserving := 0, q.job != nil && r.mayReserve(q.job)
 	for _, id := range r.model.hosts[o.host].instances {
-		if r.order.usable(id) || reserving && slices.Contains(r.postponed, id) {
+		if r.order.usable(id) || r.order.at[id].full || reserving && slices.Contains(r.postponed, id) {
 			room = max(room, r.headroom(id))
 		}
 	}

@@ -416,6 +416,7 @@ func (r *run) reserve(h *head) bool {
 	for _, g := range res.Grants { // an alarm there counts again, see readmit (tested)
 		r.dropUnusable(r.model.instances[g.Instance].host)
 	}
+	r.order.leave()
 	r.separate()
 	r.reserved++
 	return true
@@ -629,8 +630,9 @@ func (r *run) reservable() iter.Seq[InstanceID] {
 	list := slices.AppendSeq(slices.Clone(r.postponed), r.order.all())
 	if r.mixed {
 		for _, id := range r.postponed {
-			r.order.at[id].load = r.loadOf(id)
+			r.order.at[id].load, r.order.at[id].tier = r.loadOf(id), 0
 		}
+		slices.SortFunc(r.order.full, r.order.compare)
 		slices.SortFunc(list, r.order.compare)
 	} else {
 		list = append(list[len(r.postponed):], r.postponed...)

@@ -190,11 +190,17 @@ func (r *run) categoryState(c *Category) *categoryRun {
 	return r.categories[c.index]
 }
 
-// attempt starts the first task of a head if there is a place for it.
+// attempt starts the first task of a head if there is a place for it. If the job may reserve, Grid Engine adds full
+// instances to its list, and removes them when a task starts or places are reserved.
 func (r *run) attempt(h *head) bool {
 	c := r.categoryState(h.job.Category)
-	if r.order.count > 0 && h.job.Reserve && !c.unreservable && r.reserved < r.model.scheduler.MaxReservation {
-		r.readmit()
+	if h.job.Reserve && !c.unreservable && r.reserved < r.model.scheduler.MaxReservation {
+		if r.order.count > 0 {
+			r.readmit()
+		}
+		if r.plan != nil && !h.job.Category.hopeless {
+			r.order.linger(r.postponed)
+		}
 	}
 	if !c.rejected && !r.idle {
 		// If nothing is left, the first job finds that out for all others.
@@ -226,11 +232,13 @@ func (r *run) keepFree(h *head) bool {
 		return false
 	}
 	r.sort()
-	if !r.reserve(h) {
+	reserved := r.reserve(h)
+	// Grid Engine does not try to reserve for such jobs in later runs, and does not use full instances for them either.
+	h.job.Category.hopeless = !reserved
+	if !reserved {
 		r.categoryState(h.job.Category).unreservable = len(h.job.Excluded) == 0
-		return false
 	}
-	return true
+	return reserved
 }
 
 // mayReserve reports whether places may be reserved for a job: not in an empty cluster, in which
@@ -290,6 +298,7 @@ func (r *run) begin(h *head, start Start) error {
 	}
 	r.decisions.Starts = append(r.decisions.Starts, start)
 	r.started = append(r.started, task)
+	r.order.leave()
 	r.owners[h.job.Owner]++
 	r.overLimit(h.job.Owner)
 	r.planStart(&r.decisions.Starts[len(r.decisions.Starts)-1])

@@ -12,6 +12,7 @@ import (
 // Grid Engine keeps this order for later jobs until hosts change places, unless no sorting job has
 // been tried yet, or that job has started (tested).
 func (r *run) sortHosts() {
+	sorts := !r.settled || r.shuffled || r.displaced
 	switch {
 	case r.order.tiers && (r.shuffled || !r.settled):
 		r.order.arrange(r.loadOf, nil)
@@ -27,6 +28,9 @@ func (r *run) sortHosts() {
 			r.order.sortTail()
 		}
 		r.isSorted()
+	}
+	if sorts && !r.order.tiers {
+		r.order.sortFull(r.loadOf)
 	}
 }
 

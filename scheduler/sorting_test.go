@@ -127,3 +127,37 @@ func fourHosts(t *testing.T, conf, loads string) *scheduler.State {
 	}
 	return sc.make(t)
 }
+
+// TestFullInstancesOfReservingJobs sets up a parallel job with -R y and soft requests that finds no place at any time.
+// The instances are in its preferred order for the next parallel job, and among them those that are full: their
+// hosts come before others, with their free instances. Grid Engine looks at full instances only the first time that
+// the job finds no place to reserve. The expected result is the mechanism of a seed that was recorded from Grid
+// Engine 8.1.9.
+func TestFullInstancesOfReservingJobs(t *testing.T) {
+	s := scene{
+		files: map[string]string{
+			"hosts/n1":   "hostname n1\n",
+			"hosts/n2":   "hostname n2\n",
+			"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 1\nload_thresholds NONE\npe_list fill smp\n",
+			"queues/b.q": "qname b.q\nhostlist n1 n2\nslots 1\nload_thresholds NONE\npe_list fill\n",
+			"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+			"pes/smp":    "pe_name smp\nslots 100\nallocation_rule $pe_slots\n",
+			"sched_conf": "job_load_adjustments NONE\nmax_reservation 1\nweight_urgency 0\n",
+		},
+		load: map[string]map[string]string{"n1": {"np_load_avg": "0.1"}, "n2": {"np_load_avg": "0.2"}},
+	}.make(t)
+	submit(t, s, serialJob(t, s.Model(), 1, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}))
+	hopeless := serialJob(t, s.Model(), 2, &scheduler.Requests{PE: "smp", Slots: slotsOf(t, "5"), SoftQueues: "b.q"})
+	hopeless.Reserve = true
+	submit(t, s, hopeless)
+	submit(t, s, serialJob(t, s.Model(), 3, &scheduler.Requests{PE: "fill", Slots: slotsOf(t, "1")}))
+	for _, want := range []string{"1 a.q@n1, 3 b.q@n1", "1 a.q@n1, 3 a.q@n2"} {
+		var got []string
+		for _, d := range s.Run(1000).Starts {
+			got = append(got, fmt.Sprintf("%d %s", d.Job.ID, s.Model().InstanceName(d.Grants[0].Instance)))
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
+}
