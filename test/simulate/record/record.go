@@ -87,7 +87,7 @@ func Run(t testing.TB, dir, out string) ([]script.Line, error) {
 		if err := r.play(&lines[i]); err != nil {
 			return nil, fmt.Errorf("line %d of the script: %w\n%s", i+1, err, cell.Messages())
 		}
-		if lines[i].Kind == script.LoadChange && r.clock {
+		if lines[i].Kind == script.LoadChange {
 			played = append(played, clockLine())
 		}
 		played = append(played, lines[i])
