@@ -267,3 +267,32 @@ func TestSlotRangeAdjustsLoadOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestQuotaForEachQueueRulesOutHosts sets up a rule that limits each queue on some hosts. Grid Engine does not place a
+// serial job in another queue of a host on which the rule refuses it one queue, even if the job did not request that
+// queue. The expected result was recorded from Grid Engine 8.1.9.
+func TestQuotaForEachQueueRulesOutHosts(t *testing.T) {
+	s := scene{files: map[string]string{
+		"hosts/n1":   "hostname n1\n",
+		"hosts/n2":   "hostname n2\n",
+		"hosts/n3":   "hostname n3\n",
+		"queues/a.q": "qname a.q\nhostlist n1 n2\nslots 2\nload_thresholds NONE\n",
+		"queues/b.q": "qname b.q\nhostlist n1 n2 n3\nslots 1\nseq_no 1\nload_thresholds NONE\n",
+		"rqs":        "{\n name s\n enabled TRUE\n limit queues {*} hosts {n1,n2} to slots=1\n}\n",
+		"sched_conf": "job_load_adjustments NONE\nqueue_sort_method seqno\n",
+	}}.make(t)
+	for id := range uint32(5) {
+		r := &scheduler.Requests{}
+		if id == 3 {
+			r.Queues = "b.q"
+		}
+		submit(t, s, serialJob(t, s.Model(), id+1, r))
+	}
+	var got []string
+	for _, d := range s.Run(1000).Starts {
+		got = append(got, fmt.Sprintf("%d %s", d.Job.ID, s.Model().InstanceName(d.Grants[0].Instance)))
+	}
+	if text, want := strings.Join(got, ", "), "1 a.q@n1, 2 a.q@n2, 3 b.q@n3"; text != want {
+		t.Errorf("%s, want %s", text, want)
+	}
+}

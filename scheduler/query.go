@@ -11,6 +11,7 @@ type query struct {
 	span          // when the job would run, and for how long
 	mode     mode // the conditions of the question
 	trace    *trace
+	sorted   *sortedOut // places that quotas rule out for a serial job that starts
 }
 
 // mode is a set of conditions of a query. Without any, the job would start now, in any usable

@@ -49,6 +49,9 @@ func (r *run) findSerial(q *query) InstanceID {
 		return None
 	}
 	s := &r.categoryState(q.category).search
+	if r.model.limits.sets.SortOutMore() && q.trace == nil {
+		return r.findSortingOut(q, s)
+	}
 	if q.trace != nil || len(q.job.Excluded) > 0 || q.category.isSoft() {
 		return r.findBest(q, s)
 	}
@@ -96,6 +99,14 @@ func (r *run) findBest(q *query, s *search) InstanceID {
 	return best
 }
 
+// findSortingOut does what findBest does, with quotas that rule out places where the job might fit. It checks each
+// instance again that quotas refused before, because it rules out others: s is not changed.
+func (r *run) findSortingOut(q *query, s *search) InstanceID {
+	sorting := *q
+	sorting.sorted = r.model.newSortedOut()
+	return r.findBest(&sorting, &search{refused: slices.Clone(s.refused)})
+}
+
 // answer is the result of checking an instance for a serial job.
 type answer uint8
 
@@ -109,7 +120,7 @@ const (
 // tryInstance checks an instance and its host for one slot of a serial job.
 func (r *run) tryInstance(q *query, id InstanceID) answer {
 	i := &r.model.instances[id]
-	if q.trace.skips(i) {
+	if q.trace.skips(i) || q.sorted.skips(i) {
 		return fitsOthers
 	}
 	if !q.is(exempt) {

@@ -79,6 +79,18 @@ func (t *trace) bar(id HostID) {
 	}
 }
 
+// sortedOut holds the places that quotas rule out while a place is looked for, although the job might fit there. A nil
+// sortedOut rules out nothing.
+type sortedOut struct{ queues, hosts []bool }
+
+func (m *Model) newSortedOut() *sortedOut {
+	return &sortedOut{queues: make([]bool, len(m.queues)), hosts: make([]bool, len(m.hosts))}
+}
+
+func (s *sortedOut) skips(i *instanceModel) bool {
+	return s != nil && (s.queues[i.queue] || s.hosts[i.host])
+}
+
 // quotasOnce returns the reasons without repetitions of quotas: one refuses many places.
 func (t *trace) quotasOnce() []Reason {
 	if t == nil {
@@ -101,9 +113,12 @@ func (t *trace) quotasOnce() []Reason {
 // the same reason; for the reasons, the places that Grid Engine does not check any more.
 func (q *query) exceeds(f *quota.Failure, i *instanceModel) answer {
 	everywhere := f.Everywhere
-	if t := q.trace; t != nil {
+	switch t := q.trace; {
+	case t != nil:
 		q.because(exceeded(f))
 		everywhere = f.SortOut(int32(i.queue), int32(i.host), t.queues, t.sorted)
+	case q.sorted != nil:
+		everywhere = f.SortOut(int32(i.queue), int32(i.host), q.sorted.queues, q.sorted.hosts)
 	}
 	if everywhere {
 		return fitsNowhere

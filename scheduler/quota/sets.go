@@ -41,6 +41,8 @@ type Sets struct {
 	applicable map[Consumer]*Applicable
 	groups     map[groupName]uint64 // the number of the first limit
 	counters   []groupName          // by number, once for each limit
+
+	sortOutMore bool // see SortOutMore
 }
 
 // IsEmpty reports whether no set is enabled.
@@ -175,6 +177,7 @@ func (k *compiler) set(q *qconf.ResourceQuotaSet) {
 			r.limits = append(r.limits, compiled)
 		}
 		compiled.rules = append(compiled.rules, r)
+		k.s.sortOutMore = k.s.sortOutMore || r.sortsOutMore()
 	}
 	k.s.sets = append(k.s.sets, compiled)
 }

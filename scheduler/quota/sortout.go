@@ -47,6 +47,15 @@ func (f *Failure) SortOut(queue, host int32, queues, hosts []bool) (everywhere b
 	return false
 }
 
+// SortOutMore reports whether SortOut may mark places where a job fits: if a rule limits each queue, or each host, of
+// all, and names some of the other kind.
+func (s *Sets) SortOutMore() bool { return s.sortOutMore }
+
+func (r *rule) sortsOutMore() bool {
+	allQueues, allHosts := isGlobal(r.source.Queues), isGlobal(r.source.Hosts)
+	return allQueues != allHosts && (allQueues && r.eachQueue || allHosts && r.eachHost)
+}
+
 // sortOutAll does what SortOut does, for a rule for all places. Earlier rules count regardless of
 // their jobs, unless this rule names parallel environments.
 func (r *rule) sortOutAll(c Consumer, before []*rule, queues, hosts []bool) (everywhere bool) {
