@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/internal/host/keyring"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/process"
@@ -124,11 +125,15 @@ func (j *Job) fork(shepherd string, files []*os.File) error {
 // process. Waiting for it needs no thread: see supervisor.wait.
 func (g *Groups) startSupervisor(shepherd, name, dir string, files []*os.File) (*supervisor, error) {
 	pidfd := -1
-	p, err := g.start(shepherd, []string{ShepherdName + "-" + name}, &os.ProcAttr{
-		Dir:   dir,
-		Env:   shepherdEnvironment(),
-		Files: files,
-		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+	var p *os.Process
+	var err error
+	keyring.Apart(func() {
+		p, err = g.start(shepherd, []string{ShepherdName + "-" + name}, &os.ProcAttr{
+			Dir:   dir,
+			Env:   shepherdEnvironment(),
+			Files: files,
+			Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+		})
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/keyring"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/jobdir"
 )
@@ -300,6 +301,7 @@ func (f *Front) start(other *os.File) (*os.Process, error) {
 	go func() {
 		// These settings belong to one thread, which ends with this goroutine.
 		runtime.LockOSThread()
+		keyring.Join()
 		err := renounce()
 		if err != nil {
 			done <- result{nil, err}

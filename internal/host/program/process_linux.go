@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/host/keyring"
 )
 
 // SearchPath is the PATH of programs of the site: nothing of the daemon's own environment.
@@ -84,7 +86,8 @@ func Start(c *Command) (*Process, error) {
 			Path: words[0], Args: append(words, c.Args...), Dir: c.Dir, Env: c.Env, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
 			WaitDelay: c.WaitDelay, SysProcAttr: attr,
 		}
-		err := p.cmd.Start()
+		var err error
+		keyring.Apart(func() { err = p.cmd.Start() })
 		switch {
 		case err == nil:
 			p.PID = p.cmd.Process.Pid
