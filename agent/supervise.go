@@ -340,9 +340,8 @@ func (a *Agent) removeWhenAcknowledged(ctx context.Context, e *entry) {
 	for wait := removalPause; ; wait = min(2*wait, removalPauseMost) {
 		e.do.Lock()
 		keep := e.record.Keep.Keeps(e.outcome.Failed != job.FailedNone)
-		end := a.disk.begin("removing the directory of job " + e.id.String())
+		// Not a write of a.disk: the owner decides how long it takes to remove the files in TMPDIR.
 		err := e.run.Remove(keep)
-		end()
 		e.do.Unlock()
 		a.trouble("removing what is left of job "+e.id.String(), err)
 		if err == nil {

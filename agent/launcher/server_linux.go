@@ -80,8 +80,8 @@ type held struct {
 	waiting bool // guarded by Server.mu
 }
 
-// Limits of concurrent orders: of orders that wait for the end of a job, of those that wait for the verifier of the
-// site, and of all others. A verifier checks four jobs at the same time: see verifier.Server.
+// Limits of concurrent orders: of orders that wait for the end of a job or for the end of other such orders (mostEnds), of
+// those that wait for the verifier of the site, and of all others. A verifier checks four jobs at the same time: see verifier.Server.
 const (
 	mostOrders   = 32
 	mostWaits    = 16 << 10
@@ -102,7 +102,7 @@ func (s *Server) Serve(c *conn) error {
 	s.mu.Unlock()
 	turns := &turns{
 		orders: make(chan struct{}, mostOrders), waits: make(chan struct{}, cmp.Or(s.mostWaits, mostWaits)), verifies: make(chan struct{}, mostVerifies),
-		mails: make(chan struct{}, mostMails),
+		mails: make(chan struct{}, mostMails), ends: make(chan struct{}, mostEnds),
 		bytes: newBudget(mostTogether),
 	}
 	workers := newWorkers(&wait)
@@ -142,6 +142,8 @@ func (s *Server) Serve(c *conn) error {
 			room = turns.verifies
 		case kindMail:
 			room = turns.mails
+		case kindRemove, kindDiscard, kindCollect:
+			room = turns.waits
 		}
 		if room == turns.orders {
 			room <- struct{}{}
@@ -154,7 +156,11 @@ func (s *Server) Serve(c *conn) error {
 			}
 		}
 		workers.do(func() {
-			s.answer(ctx, c, o)
+			if isEnd(o.envelope.Order) {
+				s.end(ctx, c, o, turns)
+			} else {
+				s.answer(ctx, c, o)
+			}
 			closeAll(o.fds)
 			turns.bytes.give(size)
 			<-room
