@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/execd-project/execd/internal/host/passed"
 )
 
 // conn is one end of the socket pair, of type SOCK_SEQPACKET: a message comes as a whole, with its
@@ -51,7 +53,10 @@ func pair() (*conn, *os.File, error) {
 	return c, other, err
 }
 
-func (c *conn) close() { _ = c.file.Close() }
+func (c *conn) close() {
+	passed.HangUpConn(c.file)
+	_ = c.file.Close()
+}
 
 // finish ends the connection for further messages of the other side. Those that it has sent can be read, so that orders
 // that want no answer are carried out.
@@ -137,11 +142,7 @@ func (c *conn) read(buffer []byte) (text []byte, fds []int, err error) {
 	return buffer[:n], fds, nil
 }
 
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		_ = unix.Close(fd)
-	}
-}
+func closeAll(fds []int) { passed.Close(fds) }
 
 // seals are the seals of a content: neither its bytes nor its length can change any more.
 const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW

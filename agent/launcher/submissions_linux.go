@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/host/passed"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/submission"
 	"github.com/execd-project/execd/internal/submission/claim"
@@ -425,6 +426,9 @@ func OpenSubmissionSocket(spool *jobdir.Spool, r *Rules, requests []string) (*Su
 	if d.listener, err = listen(spool.Path()+"/"+claim.SocketName, os.Geteuid(), everyone, queue); err != nil {
 		return nil, err
 	}
+	if raw, err := d.listener.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { passed.Refuse(int(fd)) })
+	}
 	return d, nil
 }
 
@@ -466,6 +470,7 @@ func (d *SubmissionSocket) Serve(ctx context.Context) error {
 		}
 		stranger, ok := d.enter(peer.Uid)
 		if !ok {
+			passed.HangUp(fd) // or its user could stop this loop
 			unix.Close(fd)
 			continue
 		}

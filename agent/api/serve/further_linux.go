@@ -2,9 +2,9 @@ package serve
 
 import (
 	"context"
-	"net"
 
 	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/internal/host/passed"
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
@@ -46,7 +46,7 @@ func (m Method) method() method {
 
 // local reports whether the peer is a user on the socket.
 func (c *connection) local() bool {
-	_, local := c.Conn.(*net.UnixConn)
+	_, local := c.Conn.(passed.Conn)
 	return local
 }
 

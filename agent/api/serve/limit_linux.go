@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/execd-project/execd/agent/api"
+	"github.com/execd-project/execd/internal/host/passed"
 
 	"golang.org/x/sys/unix"
 )
@@ -125,6 +126,9 @@ func (l *limited) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		key, who, err := l.key(c)
+		if u, ok := c.(*net.UnixConn); ok {
+			c = passed.Conn{UnixConn: u}
+		}
 		if err != nil {
 			c.Close() // it may be closed already
 			continue

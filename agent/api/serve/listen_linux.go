@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/certfile"
+	"github.com/execd-project/execd/internal/host/passed"
 )
 
 // listenUnix listens on a socket that all users may connect to. The socket appears under its name
@@ -43,6 +44,9 @@ func (s *Server) listenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false)
+	if raw, err := l.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { passed.Refuse(int(fd)) })
+	}
 	err = os.Chmod(fresh, 0o666) //nolint:forbidigo // no other user can create links in the directory
 	if err == nil {
 		err = os.Rename(fresh, path)
