@@ -173,16 +173,14 @@ func memory(name string, content []byte) (int, error) {
 // sizeOf returns the size of a sealed file in memory, and refuses all other files: a pipe could block the
 // reader, and an ordinary file could change meanwhile, or be one that the sender may not read.
 func sizeOf(fd, most int) (int64, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return 0, os.NewSyscallError("fstat", err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return 0, fmt.Errorf("a descriptor is not a file in memory (mode %#o)", st.Mode)
-	}
+	// First, because no other file has seals, and fstat of a file of FUSE waits for its server.
 	has, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || has&seals != seals {
 		return 0, errors.New("a descriptor is not a sealed file in memory")
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, os.NewSyscallError("fstat", err)
 	}
 	if st.Size > int64(most) {
 		return 0, fmt.Errorf("a file in memory has %d bytes, at most %d are possible", st.Size, most)

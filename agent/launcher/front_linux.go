@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -164,6 +165,30 @@ func frontLives(spool *jobdir.Spool) (bool, error) {
 	return lives, err
 }
 
+// frontPatience is how long a front may continue after a signal to end: a captured front could ignore it. The units of the
+// packages allow 60 seconds. endPatience is how long the launcher waits for the orders of a front that has ended.
+const (
+	frontPatience = 50 * time.Second
+	endPatience   = 5 * time.Second
+)
+
+// endService ends the service of a front, and waits for it. The orders that the front has sent before are carried out, unless
+// that takes too long: a captured front may not read the answers, and leave a process that holds its end of the connection.
+// Then the connection is closed, and orders that are being carried out are left alone, as if the launcher were killed.
+func endService[T any](s *Server, c *conn, served <-chan T) {
+	c.finish()
+	for _, next := range []func(){func() { go c.close() }, func() {}} { // the close waits for a read, which can wait for the front
+		timer := time.NewTimer(cmp.Or(s.patience, endPatience))
+		select {
+		case <-served:
+			timer.Stop()
+			return
+		case <-timer.C:
+			next()
+		}
+	}
+}
+
 // serveCallers serves the fronts that connect to the socket until a signal comes, or returns ErrRestart.
 func (s *Server) serveCallers(socket *FrontSocket, signals <-chan os.Signal) error {
 	for {
@@ -196,6 +221,7 @@ func (s *Server) serveCaller(c *caller, socket *FrontSocket, signals <-chan os.S
 			c.signal(unix.SIGKILL) // it has sent invalid data: it is useless now
 		}
 	}()
+	var late <-chan time.Time
 	ended := make(chan struct{})
 	if pass {
 		go func() {
@@ -214,24 +240,26 @@ func (s *Server) serveCaller(c *caller, socket *FrontSocket, signals <-chan os.S
 			number, ok := sig.(unix.Signal)
 			switch {
 			case pass && ok:
+				if told && late == nil {
+					late = time.After(cmp.Or(s.patience, frontPatience))
+				}
 				c.signal(number)
 			case told:
-				c.conn.close()
-				<-served
+				endService(s, c.conn, served)
 				return true, nil
 			}
+		case <-late:
+			c.signal(unix.SIGKILL)
 		case other := <-socket.callers:
 			other.close() // there is a front
 		case <-s.Restarts:
 			if told { // the end comes first
 				continue
 			}
-			c.conn.finish()
-			<-served
+			endService(s, c.conn, served)
 			return told, ErrRestart
 		case <-over:
-			c.conn.close()
-			<-served
+			endService(s, c.conn, served)
 			return told, nil
 		}
 	}
@@ -257,20 +285,24 @@ func (s *Server) runFront(f *Front, socket *FrontSocket, signals <-chan os.Signa
 	}()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(c) }()
+	var late <-chan time.Time
 	for {
 		select {
 		case sig := <-signals:
-			told = told || sig != unix.SIGHUP
+			if told = told || sig != unix.SIGHUP; told && late == nil {
+				late = time.After(cmp.Or(s.patience, frontPatience))
+			}
 			_ = p.Signal(sig)
+		case <-late:
+			_ = p.Kill()
 		case other := <-socket.callers:
 			other.close() // there is a front
 		case <-s.Restarts:
 			if told { // the end comes first
 				continue
 			}
-			c.finish()
 			if served != nil {
-				<-served //nolint:errcheck // the front continues
+				endService(s, c, served) // the front continues
 			}
 			return nil, told, ErrRestart
 		case err := <-served:
@@ -280,8 +312,7 @@ func (s *Server) runFront(f *Front, socket *FrontSocket, signals <-chan os.Signa
 			}
 		case state := <-ended:
 			if served != nil {
-				c.close() // another process of the same user may hold the other end
-				<-served  //nolint:errcheck // the end of the front says more
+				endService(s, c, served) // another process of the same user may hold the other end
 			}
 			if state == nil {
 				return nil, told, errors.New("cannot wait for the front")

@@ -53,7 +53,8 @@ type Server struct {
 	// Refused is called for each refused order, for the audit log.
 	Refused func(order string, err error)
 
-	mostWaits int // the constant, or a smaller number in tests
+	mostWaits int           // the constant, or a smaller number in tests
+	patience  time.Duration // endPatience and frontPatience, or less in tests
 
 	trying   sync.Mutex   // there is one directory for trials
 	sweeping sync.RWMutex // a control group that a job gets meanwhile could be removed

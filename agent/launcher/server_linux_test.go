@@ -421,10 +421,10 @@ func TestForgedDescriptors(t *testing.T) {
 		fds  []int
 		want string
 	}{
-		"a pipe":                    {[]int{pipe[0]}, "not a file in memory"},
-		"a socket":                  {[]int{sockets[0]}, "not a file in memory"},
-		"a directory":               {[]int{open("/etc", unix.O_RDONLY|unix.O_DIRECTORY)}, "not a file in memory"},
-		"a device":                  {[]int{open("/dev/zero", unix.O_RDONLY)}, "not a file in memory"},
+		"a pipe":                    {[]int{pipe[0]}, "not a sealed file in memory"},
+		"a socket":                  {[]int{sockets[0]}, "not a sealed file in memory"},
+		"a directory":               {[]int{open("/etc", unix.O_RDONLY|unix.O_DIRECTORY)}, "not a sealed file in memory"},
+		"a device":                  {[]int{open("/dev/zero", unix.O_RDONLY)}, "not a sealed file in memory"},
 		"a file":                    {[]int{open("/etc/shadow", unix.O_RDONLY)}, "not a sealed file in memory"},
 		"a path":                    {[]int{open("/etc/shadow", unix.O_PATH)}, "not a sealed file in memory"},
 		"a memory that can change":  {[]int{changing}, "not a sealed file in memory"},

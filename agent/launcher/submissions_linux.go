@@ -442,7 +442,17 @@ func (d *SubmissionSocket) Serve(ctx context.Context) error {
 		return err
 	}
 	var wait sync.WaitGroup
-	defer wait.Wait()
+	defer func() {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			wait.Wait()
+		}()
+		select {
+		case <-done:
+		case <-time.After(claimTime): // a user database that does not answer must not keep the launcher from ending
+		}
+	}()
 	for {
 		var fd int
 		var failed error

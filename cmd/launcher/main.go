@@ -67,6 +67,10 @@ func run(args []string) int {
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	status, err := o.serve(env, signals)
 	if errors.Is(err, launcher.ErrRestart) {
+		if ending(signals) { // while serve closed what it had opened
+			o.endFronts()
+			return 0
+		}
 		// execd reads the configuration of root, and becomes the launcher again. Jobs and front continue.
 		err = &os.PathError{Op: "exec", Path: o.execd, Err: unix.Exec(o.execd, append([]string{o.execd}, o.front...), env)}
 	}
@@ -90,6 +94,7 @@ type options struct {
 	front                    []string
 	apart                    bool // the service manager starts the fronts
 	ordered                  bool // a master orders jobs, so users confirm none
+	endFronts                func()
 }
 
 // list is an option that may be repeated.
@@ -265,6 +270,7 @@ func (o *options) serve(env []string, signals <-chan os.Signal) (int, error) {
 		return 0, err
 	}
 	defer socket.Close()
+	o.endFronts = server.EndFronts
 	f := &launcher.Front{User: user, Path: o.execd, Args: o.front, Env: env, Apart: o.apart}
 	status, err := server.Run(f, socket, signals, say)
 	if errors.Is(err, launcher.ErrRestart) && ending(signals) {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/agent/launcher"
 	"github.com/execd-project/execd/internal/testenv"
@@ -30,5 +33,27 @@ func TestParse(t *testing.T) {
 	}
 	if list := o.rules.Tmpdirs; len(list) != 1 || list[0] != "/scratch" {
 		t.Errorf("the directories for TMPDIR are %q", list)
+	}
+}
+
+// TestEnding checks that a launcher that is about to execute itself again ends if a signal has told it to end, and not for
+// SIGHUP alone.
+func TestEnding(t *testing.T) {
+	for _, c := range []struct {
+		signals []os.Signal
+		want    bool
+	}{
+		{nil, false},
+		{[]os.Signal{unix.SIGHUP, unix.SIGHUP}, false},
+		{[]os.Signal{unix.SIGTERM}, true},
+		{[]os.Signal{unix.SIGHUP, unix.SIGINT}, true},
+	} {
+		signals := make(chan os.Signal, 8)
+		for _, s := range c.signals {
+			signals <- s
+		}
+		if got := ending(signals); got != c.want {
+			t.Errorf("after %v: %v, expected %v", c.signals, got, c.want)
+		}
 	}
 }
