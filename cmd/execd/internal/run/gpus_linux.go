@@ -122,7 +122,7 @@ func lockGPUs(path string) (*os.File, error) {
 	}
 	for {
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
