@@ -60,7 +60,7 @@ func (o *Assignment) planElements(p *Plan) {
 
 // SetGPUs plans that a job has some of the GPUs of a host, and no others.
 func (p *Plan) SetGPUs(of *gpu.Inventory, ids []string) {
-	p.GPUs, p.Deny = slices.Clone(ids), nil
+	p.GPUs, p.Deny, p.filter = slices.Clone(ids), nil, of.Numbered()
 	for _, n := range of.Denied(ids) {
 		p.Deny = append(p.Deny, cgroup.Device{Major: int64(n.Major), Minor: int64(n.Minor)})
 	}
@@ -81,7 +81,7 @@ func sayTrusted(d *job.Description, variables ...string) {
 
 // giveGPUs grants the job its GPUs and denies it all others, as far as the kernel can deny devices.
 func (j *Job) giveGPUs(p *Plan) {
-	j.own.gpus, j.own.deny = p.GPUs, p.Deny
+	j.own.gpus, j.own.deny, j.filter = p.GPUs, p.Deny, p.filter
 	if j.groups.filters(j.Description) {
 		sayTrusted(j.Description, p.FilteredEnv...)
 	} else {

@@ -148,6 +148,7 @@ func (j *Job) makeGroup(devices []string) error {
 			l.Deny = append(l.Deny, d)
 		}
 	}
+	l.Filter = j.filter && g.manager.System().Check(cgroup.Devices) == nil
 	j.Notes = append(j.Notes, g.unenforced(l)...)
 	if !g.manager.Wanted(l) {
 		return nil

@@ -103,6 +103,7 @@ type Job struct {
 	scratch    jobdir.Tmpdir // of the file system that limits the TMPDIR; empty without
 	own        own           // data for Remove
 	writtenOwn []byte        // the content of fileOwn; nil if it is not known
+	filter     bool          // see Plan
 	terminal   bool
 	removed    bool
 	strays     []int  // children of this process before the shepherd

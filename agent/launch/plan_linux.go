@@ -47,6 +47,7 @@ type Plan struct {
 	GPUComplex string `json:",omitzero"`
 	inventory  *gpu.Inventory
 	among      []string // Assignment.GPUAmong
+	filter     bool     // GPUs that appear later are denied to the job, also if it may open all present ones
 
 	// Scratch is the size, in bytes, to which the TMPDIR is limited as ScratchLimit says; 0 for none.
 	Scratch      uint64             `json:",omitzero"`

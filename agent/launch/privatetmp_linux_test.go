@@ -285,7 +285,8 @@ func TestPrivateTmpAttacks(t *testing.T) {
 	t.Cleanup(func() { _ = os.Remove(host) })
 	o := p.private(t, `
 for d in /tmp /var/tmp /dev/shm $TMPDIR; do
-	ln -s `+victim+` $d/link && ln -s / $d/root && mkdir $d/deep && ln -s `+victim+` $d/deep/link || echo "no links in $d"
+	n=$(echo $d | tr / _) # /var/tmp may be /tmp
+	ln -s `+victim+` $d/link$n && ln -s / $d/root$n && mkdir $d/deep$n && ln -s `+victim+` $d/deep$n/link || echo "no links in $d"
 done
 mount -t tmpfs none /tmp 2>/dev/null && echo mounted
 umount -l /tmp 2>/dev/null && echo unmounted

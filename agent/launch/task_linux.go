@@ -48,6 +48,7 @@ func PrepareTask(parent *Job, id job.ID, command []string, dir string, env []str
 		shared: true, groupIDs: parent.own.groupIDs, devices: parent.own.devices, deny: parent.own.deny,
 	}
 	t.private = parent.private
+	t.filter = parent.filter || len(parent.own.gpus)+len(parent.own.deny) > 0 // after a restart only the record tells
 	if err := t.begin(false); err != nil {
 		return nil, err
 	}

@@ -298,6 +298,16 @@ func TestDeniedDevice(t *testing.T) {
 	if err := Deny(bound.Paths(), nil); err != nil {
 		t.Errorf("no more devices: %v", err)
 	}
+	later := create(t, m, "3.1", Limits{Filter: true})
+	if out, err := run(t, later, script).CombinedOutput(); err != nil {
+		t.Errorf("a job that may open all devices for now: %v, %s", err, out)
+	}
+	if err := Deny(later.Paths(), []Device{{Major: 1, Minor: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(t, later, script).CombinedOutput(); err == nil || !strings.Contains(string(out), "full") {
+		t.Errorf("the same job after a device was denied: %v, %s", err, out)
+	}
 }
 
 // TestManyDeniedDevices keeps a job from as many devices as a host with 16 GPUs of seven MIG instances each has.

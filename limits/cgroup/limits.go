@@ -22,6 +22,8 @@ type Limits struct {
 	CPUs, Mems string
 	// Deny lists devices that the job may not open.
 	Deny []Device
+	// Filter makes a group to which Deny (the function) can add devices, also if it denies none yet.
+	Filter bool
 	// Counted and CPUCounted request that memory and CPU time are counted, even if the kernel needs
 	// additional work for it. The supervisor needs them to watch limits.
 	Counted, CPUCounted bool
@@ -68,6 +70,6 @@ func (l *Limits) need() []Feature {
 	add(l.CPUWeight > 0, CPUWeight)
 	add(l.Pids > 0, PidsLimit)
 	add(l.CPUs != "" || l.Mems != "", Cpuset)
-	add(len(l.Deny) > 0, Devices)
+	add(len(l.Deny) > 0 || l.Filter, Devices)
 	return list
 }
