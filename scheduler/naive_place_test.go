@@ -399,8 +399,14 @@ func (r *naiveRun) placeSerial(j *naiveJob) string {
 		return ""
 	}
 	best, fewest := "", math.MaxInt
+	out := map[string]bool{} // queues, and hosts with a "@", that a quota rules out
 	for _, name := range r.usable {
-		if i := r.site.instance(name); r.fits(j, i) {
+		i := r.site.instance(name)
+		if out[i.queue] || out["@"+i.host] {
+			continue
+		}
+		r.ruleOut(j, i, out)
+		if r.fits(j, i) {
 			if n := r.violations(j, i); n < fewest {
 				best, fewest = name, n
 			}

@@ -136,6 +136,51 @@ func (r *naiveRun) quotaLimit(text, host string) float64 {
 
 // withinQuotas checks all quotas for a slot of a serial job.
 func (r *naiveRun) withinQuotas(j *naiveJob, i *siteInstance) bool {
+	_, rule := r.refusing(j, i)
+	return rule == nil
+}
+
+// ruleOut notes the places that a quota rules out for a serial job that it refuses an instance: if the rule limits each
+// queue on some hosts, these hosts, and if it limits each host for some queues, these queues, unless an earlier rule of
+// the set for the job names some of the other kind.
+func (r *naiveRun) ruleOut(j *naiveJob, i *siteInstance, out map[string]bool) {
+	set, rule := r.refusing(j, i)
+	if rule == nil {
+		return
+	}
+	all := func(f *siteFilter) bool {
+		return f == nil || slices.Contains(f.items, "*") && !slices.ContainsFunc(f.items, func(s string) bool { return strings.HasPrefix(s, "!") })
+	}
+	each := func(f *siteFilter) bool { return f != nil && f.expanded }
+	before := set.rules[:slices.Index(set.rules, rule)]
+	earlier := func(b *siteQuotaRule) bool {
+		return r.filterUser(b.users, j) && filterName(b.projects, j.project) && filterName(b.pes, "")
+	}
+	named := func(filter func(b *siteQuotaRule) *siteFilter) bool {
+		return slices.ContainsFunc(before, func(b *siteQuotaRule) bool { return earlier(b) && !all(filter(b)) })
+	}
+	hosts := func(b *siteQuotaRule) *siteFilter { return b.hosts }
+	queues := func(b *siteQuotaRule) *siteFilter { return b.queues }
+	switch {
+	case all(rule.queues) && each(rule.queues) && !all(rule.hosts) && !named(queues):
+		for _, other := range r.site.instances() {
+			if each(rule.hosts) && other.host == i.host || !each(rule.hosts) && r.filterHost(rule.hosts, other.host) &&
+				!slices.ContainsFunc(before, func(b *siteQuotaRule) bool { return earlier(b) && r.filterHost(b.hosts, other.host) }) {
+				out["@"+other.host] = true
+			}
+		}
+	case all(rule.hosts) && each(rule.hosts) && !all(rule.queues) && !named(hosts):
+		for _, other := range r.site.instances() {
+			if each(rule.queues) && other.queue == i.queue || !each(rule.queues) && filterName(rule.queues, other.queue) &&
+				!slices.ContainsFunc(before, func(b *siteQuotaRule) bool { return earlier(b) && filterName(b.queues, other.queue) }) {
+				out[other.queue] = true
+			}
+		}
+	}
+}
+
+// refusing returns the set and the rule that refuse an instance to a serial job, nil for none.
+func (r *naiveRun) refusing(j *naiveJob, i *siteInstance) (*siteQuotaSet, *siteQuotaRule) {
 	for _, set := range r.site.quotas {
 		if !set.enabled {
 			continue
@@ -146,11 +191,11 @@ func (r *naiveRun) withinQuotas(j *naiveJob, i *siteInstance) bool {
 		}
 		for _, limit := range rule.limits {
 			if !r.withinLimit(set, rule, limit, j, i) {
-				return false
+				return set, rule
 			}
 		}
 	}
-	return true
+	return nil, nil
 }
 
 func (r *naiveRun) withinLimit(set *siteQuotaSet, rule *siteQuotaRule, limit [2]string, j *naiveJob, i *siteInstance) bool {

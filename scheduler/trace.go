@@ -117,7 +117,7 @@ func (q *query) exceeds(f *quota.Failure, i *instanceModel) answer {
 	case t != nil:
 		q.because(exceeded(f))
 		everywhere = f.SortOut(int32(i.queue), int32(i.host), t.queues, t.sorted)
-	case q.sorted != nil:
+	case q.sorted != nil && f.SortsOutMore():
 		everywhere = f.SortOut(int32(i.queue), int32(i.host), q.sorted.queues, q.sorted.hosts)
 	}
 	if everywhere {

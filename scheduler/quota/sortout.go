@@ -47,9 +47,14 @@ func (f *Failure) SortOut(queue, host int32, queues, hosts []bool) (everywhere b
 	return false
 }
 
-// SortOutMore reports whether SortOut may mark places where a job fits: if a rule limits each queue, or each host, of
-// all, and names some of the other kind.
+// SortOutMore reports whether any rule may mark places where a job fits, see Failure.SortsOutMore.
 func (s *Sets) SortOutMore() bool { return s.sortOutMore }
+
+// SortsOutMore reports whether SortOut may mark places where the job fits: if the rule limits each queue, or each host,
+// of all, and names some of the other kind.
+func (f *Failure) SortsOutMore() bool {
+	return f.demand != nil && f.demand.applicable.candidates[f.candidate].rule.sortsOutMore()
+}
 
 func (r *rule) sortsOutMore() bool {
 	allQueues, allHosts := isGlobal(r.source.Queues), isGlobal(r.source.Hosts)
