@@ -16,6 +16,7 @@ func (r *run) place(q *query, pe PEID, want int, offers []offer) (assignment, bo
 func (r *run) placeNoting(q *query, pe PEID, want int, offers []offer, n *noting) (assignment, bool) {
 	p := placing{run: r, noting: n, query: q, category: q.category, want: want, a: assignment{pe: pe}}
 	p.quotas.begin(r, q, pe)
+	p.end = p.newEnding()
 	for k := range offers {
 		offers[k].taken, offers[k].looked = 0, false
 	}
@@ -41,6 +42,7 @@ type placing struct {
 	inFront  int  // number of grants that were inserted in front of the others
 	// sortedQueues and sortedHosts are ruled out by quotas that failed at other places; nil until one fails.
 	sortedQueues, sortedHosts []bool
+	end                       *ending
 }
 
 func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
@@ -59,7 +61,7 @@ func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
 				if p.full() {
 					return
 				}
-				progress = p.take(&offers[k], 1, 1) || progress
+				progress = p.takeTurn(&offers[k]) || progress
 			}
 		}
 	default:
@@ -72,6 +74,16 @@ func (p *placing) spread(rule qconf.AllocationRule, offers []offer) {
 			p.take(&offers[k], per, per)
 		}
 	}
+}
+
+// takeTurn takes a slot of a host, and counts one at the end. It reports whether there was any.
+func (p *placing) takeTurn(o *offer) bool {
+	if p.end == nil || p.skips(o.host) {
+		return p.take(o, 1, 1)
+	}
+	later := p.tag(o)
+	taken := p.take(o, 1, 1)
+	return later && p.end != nil && p.takeAtEnd(o.host) || taken
 }
 
 // slotsPerHost returns the minimum number of slots that a parallel job with this number of slots
@@ -198,6 +210,11 @@ func (p *placing) lookAtQuotas(o *offer) {
 			continue
 		}
 		p.a.limited = true
+		if p.end != nil {
+			if n, _ := p.end.quotas.left(q.id, false); n > 0 {
+				continue
+			}
+		}
 		p.noting.noteInstance(q.id)
 		if p.sortedQueues == nil {
 			p.sortedQueues, p.sortedHosts = make([]bool, len(p.model.queues)), make([]bool, len(p.model.hosts))

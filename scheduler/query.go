@@ -1,5 +1,7 @@
 package scheduler
 
+import "github.com/execd-project/execd/scheduler/diagram"
+
 // query is a question that goes down the walk through quotas, the cluster, queues, hosts and queue
 // instances: where and when could a job run, and under which conditions? Each function on the way
 // answers it for one place or one condition, and adds the cause of a refusal to the trace. No
@@ -37,6 +39,9 @@ const (
 	// they do now.
 	alarming
 )
+
+// atTheEnd is a time after the end of everything in a plan.
+var atTheEnd = span{diagram.Forever - 1, 1}
 
 func (q *query) is(m mode) bool { return q.mode&m != 0 }
 

@@ -104,8 +104,12 @@ type useless struct {
 	hosts []bool
 	// instances are those that had no slots.
 	instances []bool
-	first     int // number of the last search
-	notes     int // number of places in hosts and instances
+	// spent are those that had no slots at the end either, see ending; nil for none.
+	spent []bool
+	first int // number of the last search
+	notes int // number of places in hosts and instances
+	// careless is set when the search does not count slots at the end any more, see ending.
+	careless bool
 }
 
 // uselessFor returns the places that are not tried again, nil for a category with one job.
@@ -153,7 +157,7 @@ func (r *run) startLargest(q *query, pe PEID, in leftInPE, fits bool) (assignmen
 	if fits {
 		if s.length > 1 {
 			if s.useless = r.uselessFor(q.category, pe); s.useless != nil {
-				s.useless.first = s.first()
+				s.useless.first, s.useless.careless = s.first(), false
 			}
 		}
 		a, ok = r.largest(q, pe, in, &s)
@@ -267,7 +271,8 @@ func (r *run) searchUnlimited(q *query, pe PEID, offers []offer, n int, atMost f
 	try := *s // its notes count only if the search succeeds
 	try.useless = &useless{
 		hosts: slices.Clone(s.useless.hosts), instances: slices.Clone(s.useless.instances),
-		first: s.useless.first, notes: s.useless.notes,
+		first: s.useless.first, notes: s.useless.notes, careless: s.useless.careless,
+		spent: slices.Clone(s.useless.spent),
 	}
 	a, ok := r.tryNumber(q, pe, offers, s.first(), &try)
 	if !ok || a.limited {
@@ -323,7 +328,9 @@ func (r *run) sufficesLater(q *query) bool {
 			for h := range then.hosts {
 				then.hosts[h] = then.hosts[h] && u.hosts[h]
 			}
-			clear(then.instances)
+			if clear(then.instances); u.spent != nil {
+				copy(then.instances, u.spent)
+			}
 			n = newNoting(&then, false)
 		}
 		if _, ok := r.placeNoting(&last, pe, in.least, offers, n); ok {
@@ -358,6 +365,14 @@ func (n *noting) noteHost(id HostID) {
 		n.hosts[id] = true
 		n.notes++
 	}
+}
+
+// noteSpent notes an instance without slots now and at the end.
+func (n *noting) noteSpent(id InstanceID) {
+	if n.noteInstance(id); n.spent == nil {
+		n.spent = make([]bool, len(n.instances))
+	}
+	n.spent[id] = true
 }
 
 // noteInstance notes an instance where a quota leaves no slots.
