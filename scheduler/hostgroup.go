@@ -92,7 +92,7 @@ func (r *run) group(q *query, pe PEID, g *hostGroups) {
 		open := r.openQueues(q, pe, fewestSlots(q.category, r.model.pes[pe].object))
 		for id := range r.ordering(q) {
 			if i := &r.model.instances[id]; open[i.queue] {
-				g.add(r.hostIndex, i.host, id, !(q.is(starting) && r.order.at[id].full) && r.parallelStatic(q, id, pe))
+				g.add(r.hostIndex, i.host, id, (!q.is(starting) || !r.order.at[id].full) && r.parallelStatic(q, id, pe))
 			}
 		}
 	} else {
