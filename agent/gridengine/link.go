@@ -172,11 +172,14 @@ type session struct {
 	surveyed       bool // sge_qmaster was asked for jobs of this host, on this connection
 	lookAt         time.Time
 	jobs           map[key]*jobState
+	queues         queues // of the jobs
 	sequence       uint32
 	silent         time.Time // when the first load report was sent that was not acknowledged
 	next           time.Time
 	licensed       bool
 	lastAll        time.Time // when everything was reported
+	startsSent     time.Time // when starts were reported last
+	endsSent       time.Time // when ends were reported last
 }
 
 // load holds the current load values, and the values that qmaster knows.
@@ -191,9 +194,6 @@ type load struct {
 	tree, treeOf string
 	treeless     bool // the last try to read it has failed, and the log says so
 }
-
-// coalesce is the delay of an urgent report, so that several are sent together.
-const coalesce = 20 * time.Millisecond
 
 // answerPatience is how long an answer to a request may take (gdi_timeout of
 // sge_conf(5)).
@@ -313,13 +313,6 @@ func (s *session) tick(now time.Time) {
 	}
 	if due := s.lookDue(); !due.IsZero() && !now.Before(due) {
 		s.look(now)
-	}
-}
-
-// soon schedules a report after a short delay.
-func (s *session) soon() {
-	if at := s.clock.Now().Add(coalesce); s.next.IsZero() || at.Before(s.next) {
-		s.next = at
 	}
 }
 
@@ -644,7 +637,7 @@ func (s *session) surroundings() *surroundings {
 		host: s.options.Host, same: s.options.Cell.Names.Same, config: s.options.Cluster().Config(s.options.Host),
 		sgeRoot: s.options.Cell.Root, sgeCell: s.options.Cell.Name, binaryPath: s.options.BinaryPath, arch: job.Arch(runtime.GOARCH),
 		execd: s.options.Executable, shellOf: s.options.ShellOf, adminUser: s.options.adminUser(),
-		gpuComplex: s.options.GPUComplex, security: s.options.Cell.Security,
+		gpuComplex: s.options.GPUComplex, security: s.options.Cell.Security, queues: &s.queues,
 	}
 }
 
@@ -673,7 +666,12 @@ type jobState struct {
 	slave  bool
 	ended  bool
 	flush  bool // report it at once
-	ghost  bool // the agent does not have it
+	told   bool // sge_qmaster has got a report of it
+	// patient says that nobody waits for its start: see startDue.
+	patient   bool
+	delivered time.Time // when a patient job was delivered
+	began     bool
+	ghost     bool // the agent does not have it
 	// refused is the queue instance that the end of a ghost puts into error state since the
 	// host takes no jobs; empty for none.
 	refused string

@@ -128,17 +128,10 @@ func (s *session) acknowledged(a message.Acknowledgement) {
 		s.endSlave(k)
 	case message.AckJobReportResend:
 		if j := s.jobs[k]; j != nil {
-			j.flush = true
+			j.flush, j.patient = true, false
 			// sge_execd also leaves it to its timer: the events that it waits for take a while.
 			s.later(time.Second)
 		}
-	}
-}
-
-// later makes sure that the next report is sent after a pause of d at the latest.
-func (s *session) later(d time.Duration) {
-	if at := s.clock.Now().Add(d); s.next.IsZero() || at.Before(s.next) {
-		s.next = at
 	}
 }
 
@@ -311,8 +304,10 @@ func (s *session) deliver(d *message.Delivery, slave bool) {
 	// There is no other start of this number: repetitions were handled above.
 	start.Key = fmt.Sprintf("%d.%d.%d", d.Job, d.Tasks[0].Number, time.Now().UnixNano())
 	s.jobs[k] = &jobState{
-		id: start.ID, starting: true, slave: slave, flush: true, restarted: int(d.Tasks[0].Restarted),
+		id: start.ID, starting: true, delivered: s.clock.Now(), slave: slave, flush: true, restarted: int(d.Tasks[0].Restarted),
 		client: d.Type&interactiveTypes != 0 && !slave,
+		// qmaster delivers a parallel job after its slave hosts have reported it, and qrsh waits for its job.
+		patient: !slave && d.Tasks[0].PE == nil && d.Type&interactiveTypes == 0,
 	}
 	s.wait.Go(func() {
 		select {
@@ -335,7 +330,7 @@ func (s *session) deliverAgain(k key, j *jobState, next *nextRun) {
 	case j.next != nil:
 		j.next.delivery, j.next.slave = next.delivery, next.slave
 	case j.restarted < 0 || int(next.delivery.Tasks[0].Restarted) <= j.restarted:
-		j.flush = true
+		j.flush, j.patient = true, false
 		s.soon()
 	case j.ended:
 		j.next = next

@@ -75,15 +75,20 @@ func (s *session) takeJob(r *agent.JobReport) {
 		j.flush = true
 		s.forgetInstances(r)
 	}
-	j.number, j.ended, j.slave = r.Number, ended, r.Slave
+	j.number, j.ended, j.slave, j.began = r.Number, ended, r.Slave, !r.Started.IsZero()
 	j.report = reportOf(r, s.options.Host, s.options.Cluster().Config(s.options.Host).ExecdParams.EnableMemDetails)
 	if j.next != nil && ended {
 		s.succeed(k, j)
 		return
 	}
-	if j.flush {
-		s.soon()
+	if !j.flush {
+		return
 	}
+	if due := s.startDue(j); due.After(s.clock.Now()) {
+		s.by(due)
+		return
+	}
+	s.soon()
 }
 
 // maxSequence is the last sequence number before 0.
@@ -107,9 +112,18 @@ func (s *session) report(now time.Time) {
 			r.Licence = s.licence()
 		}
 	}
-	var urgent []*jobState
+	var urgent, held []*jobState
+	defer func() {
+		for _, j := range held {
+			s.by(s.startDue(j))
+		}
+	}()
 	for _, j := range s.jobs {
 		if j.number == 0 && !j.ghost || !all && !j.flush || j.next != nil || s.slaveWaits(j) {
+			continue
+		}
+		if !all && s.startDue(j).After(now) {
+			held = append(held, j)
 			continue
 		}
 		urgent = append(urgent, j)
@@ -128,7 +142,13 @@ func (s *session) report(now time.Time) {
 		return
 	}
 	for _, j := range urgent {
-		j.flush = false
+		switch {
+		case j.ended:
+			s.endsSent = now
+		case !j.told:
+			s.startsSent = now
+		}
+		j.flush, j.told = false, true
 	}
 	if r.Load != nil {
 		s.load.sent, s.load.number = values, s.sequence

@@ -38,6 +38,7 @@ type surroundings struct {
 	// gpuComplex is Options.GPUComplex.
 	gpuComplex string
 	security   Security
+	queues     *queues // of jobs that were translated before; nil for none
 }
 
 // idOf returns a job as package agent numbers it: the task of a job that is not an array job is 0.
@@ -86,7 +87,7 @@ func startOf(j *message.Delivery, slave bool, s *surroundings) (*agent.Start, er
 	if here == nil || here.Settings == nil {
 		return nil, fmt.Errorf("job %d: none of its queue instances is on this host, %s", j.Job, s.host)
 	}
-	if order.Queue, err = queueOf(here.Settings, s.host); err != nil {
+	if order.Queue, err = s.queues.of(here.Settings, s.host); err != nil {
 		return nil, &agent.Error{Code: agent.Unavailable, Err: fmt.Errorf("queue %s: %w", here.Queue, err)}
 	}
 	order.ProcedureLimits = queueLimitsOf(&order.Queue, j)
