@@ -48,11 +48,14 @@ func trusted(shepherd string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	if err := (trust.Users{}).Check(filepath.Dir(shepherd)); err != nil {
+	if err := supervisors.Check(filepath.Dir(shepherd)); err != nil {
 		return err
 	}
-	return trust.Users{}.Program(shepherd)
+	return supervisors.Program(shepherd)
 }
+
+// supervisors remembers checked supervisors, because each job has to start one.
+var supervisors trust.Memory
 
 // ShepherdFor returns the executable that supervises jobs under a configuration (shepherd_cmd of
 // sge_conf(5)): usual, unless the configuration names another one. The other one is called like

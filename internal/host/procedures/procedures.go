@@ -40,12 +40,13 @@ type line struct {
 // example for a moment when an editor replaces it, that does not permit everything.
 type File struct {
 	path     string
+	memory   trust.Memory // of its directories: each job asks for the file
 	required atomic.Bool
 }
 
 // NewFile returns the file with an absolute path. required says that the file must exist.
 func NewFile(path string, required bool) *File {
-	f := &File{path: path}
+	f := &File{path: path, memory: trust.Memory{Users: trust.Own()}}
 	f.required.Store(required)
 	return f
 }
@@ -53,7 +54,7 @@ func NewFile(path string, required bool) *File {
 // Read calls the function Read for this file. It returns an error for a file that does not exist
 // if the file is required, or if it was there before.
 func (f *File) Read() (*List, error) {
-	l, err := Read(f.path)
+	l, err := read(f.path, &f.memory)
 	switch {
 	case l != nil || err != nil:
 		f.required.Store(true)
@@ -66,13 +67,17 @@ func (f *File) Read() (*List, error) {
 // Read reads the file by its absolute path. It returns nil if there is none. The error says that
 // the file is not valid, or that others than root and the user of this process can change it
 // (*trust.Error).
-func Read(file string) (*List, error) {
-	users := trust.Own()
-	if err := users.Check(file); errors.Is(err, fs.ErrNotExist) {
+func Read(file string) (*List, error) { return read(file, &trust.Memory{Users: trust.Own()}) }
+
+func read(file string, m *trust.Memory) (*List, error) {
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		// If all directories are trusted, no other user can create or hide the file.
-		return nil, errors.Join(users.CheckDirectory(path.Dir(file)), absent(file))
+		return nil, errors.Join(m.CheckDirectory(path.Dir(file)), absent(file))
 	}
-	fd, err := users.Open(file)
+	if err := m.Users.Check(file); errors.Is(err, fs.ErrNotExist) { // a link that leads nowhere
+		return nil, errors.Join(m.CheckDirectory(path.Dir(file)), absent(file))
+	}
+	fd, err := m.Users.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the permitted procedures: %w", err)
 	}
