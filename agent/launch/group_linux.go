@@ -253,7 +253,10 @@ func swap() bool {
 // endGroup ends the remaining processes in the job's group and releases the group. After a normal
 // end of the supervisor there are none.
 func (j *Job) endGroup() {
-	if j.group == nil || j.groupGone || cgroup.RemoveEmpty(j.group) {
+	if j.group == nil || j.groupGone {
+		return
+	}
+	if j.groupGone = cgroup.RemoveEmpty(j.group); j.groupGone {
 		return
 	}
 	if open, err := group.Open(j.group); err == nil {

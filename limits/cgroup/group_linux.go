@@ -127,13 +127,33 @@ func belongs(f group.File, unified bool) bool {
 func (g *Group) Remove(patience time.Duration) error { return RemovePaths(g.paths, patience) }
 
 // RemoveEmpty removes a group without processes, the usual state after a supervisor that has
-// finished, and reports whether the group was removed. It refuses a group with several directories:
-// use RemovePaths, which needs all of its files.
+// finished, and reports whether the group was removed. It refuses a group with several directories of
+// which none is a v2 group: use RemovePaths, which needs all of its files.
+//
+// The v2 group goes first. All processes of the job are in it, and the kernel does not remove it while
+// there are any: then RemovePaths finds all that it needs to kill them at once.
 func RemoveEmpty(p *group.Paths) bool {
-	if len(p.Dirs) != 1 {
+	first := p.Unified
+	switch {
+	case len(p.Dirs) == 1:
+		first = p.Dirs[0]
+	case len(p.Dirs) == 0 || first == "":
 		return false
 	}
-	err := unix.Rmdir(p.Dirs[0])
+	if !rmdir(first) {
+		return false
+	}
+	for _, dir := range p.Dirs {
+		if dir != first && !rmdir(dir) {
+			return false
+		}
+	}
+	return true
+}
+
+// rmdir removes a directory, and reports whether it does not exist any more.
+func rmdir(dir string) bool {
+	err := unix.Rmdir(dir)
 	return err == nil || errors.Is(err, unix.ENOENT)
 }
 

@@ -422,6 +422,59 @@ func TestRemoveTakesProcessesAndNestedGroups(t *testing.T) {
 	}
 }
 
+// TestRemoveEmpty checks the quick way: it removes all directories of a group, and touches none while the group has
+// processes.
+func TestRemoveEmpty(t *testing.T) {
+	for name, l := range map[string]Limits{"without limits": {}, "limited processes": {Pids: 50}, "limited memory": {RSS: 1 << 30, Pids: 50}} {
+		t.Run(name, func(t *testing.T) {
+			m := manager(t)
+			g := create(t, m, "1.1", l)
+			p := g.Paths()
+			left := func() (n int) {
+				for _, dir := range p.Dirs {
+					if _, err := os.Stat(dir); err == nil {
+						n++
+					}
+				}
+				return n
+			}
+			cmd := run(t, g, "echo ready; read end")
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := out.Read(make([]byte, 10)); err != nil {
+				t.Fatal(err)
+			}
+			for _, dir := range p.Dirs {
+				if p.Unified == "" || dir == p.Unified {
+					continue
+				}
+				// It has left all groups but that of v2, which has to stay with the others.
+				if err := os.WriteFile(filepath.Join(filepath.Dir(dir), group.Procs), fmt.Append(nil, cmd.Process.Pid), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if removed := RemoveEmpty(p); removed || left() != len(p.Dirs) {
+				t.Errorf("with a process: removed %v, %d of %d directories are left", removed, left(), len(p.Dirs))
+			}
+			in.Close()
+			_ = cmd.Wait()
+			quick := len(p.Dirs) == 1 || p.Unified != ""
+			if removed := RemoveEmpty(p); removed != quick || quick && left() > 0 {
+				t.Errorf("removed %v, want %v; %d directories are left", removed, quick, left())
+			}
+		})
+	}
+}
+
 func TestSweepTakesOrphansOnly(t *testing.T) {
 	m := manager(t)
 	create(t, m, "1.1", Limits{})

@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/containerd/cgroups/v3/cgroup1"
 	"github.com/containerd/cgroups/v3/cgroup2"
 	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/execd-project/execd/limits/group"
 )
 
 // set writes the limits for which the host has the features. It must not try the others: the
@@ -28,6 +31,12 @@ func (g *Group) set(l *Limits) error {
 			}
 		}
 	}
+	if dir, ok := g.onlyPids(); ok {
+		if l.Pids == 0 {
+			return nil
+		}
+		return writeFile(filepath.Join(dir, group.PidsMax.String()), strconv.FormatInt(clamp(l.Pids), 10))
+	}
 	subsystems, path := g.subsystems()
 	if len(subsystems) == 0 {
 		return nil
@@ -35,6 +44,23 @@ func (g *Group) set(l *Limits) error {
 	hierarchy := func() ([]cgroup1.Subsystem, error) { return subsystems, nil }
 	_, err := cgroup1.New(path, g.resources1(l), cgroup1.WithHierarchy(hierarchy))
 	return err
+}
+
+// onlyPids returns the directory of the group in the v1 hierarchy of pids, if it has no other one of v1.
+// That is how most jobs are limited on a host with v1. The library would look for the mounts first, and make
+// the directory again.
+func (g *Group) onlyPids() (dir string, ok bool) {
+	for _, i := range g.used {
+		h := &g.system.Hierarchies[i]
+		switch {
+		case h.Unified:
+		case dir == "" && len(h.Controllers) == 1 && h.Controllers[0] == "pids":
+			dir = g.dir(i)
+		default:
+			return "", false
+		}
+	}
+	return dir, dir != ""
 }
 
 // relative returns the path of the group relative to the mount.
