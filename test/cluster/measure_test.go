@@ -31,6 +31,10 @@ type contender struct {
 	sleeping    float64   // MB of the daemon and all supervisors
 }
 
+// beforeEnv names a directory with another build of the agent's programs. TestSoakMeasure then compares this build
+// with the present one, and not sge_execd with the agent.
+const beforeEnv = "EXECD_TEST_BEFORE"
+
 // TestSoakMeasure compares the cost of jobs under the original sge_execd and under the agent: one
 // sge_qmaster has a host of each, in turns.
 func TestSoakMeasure(t *testing.T) {
@@ -39,12 +43,20 @@ func TestSoakMeasure(t *testing.T) {
 	original := &contender{name: "sge_execd", node: "node1", queue: "original.q"}
 	ours := &contender{name: "execd agent", node: "node2", queue: "ours.q"}
 	both := []*contender{original, ours}
+	before := os.Getenv(beforeEnv)
+	if before != "" {
+		original.name = "before"
+	}
 	for i, d := range both {
-		if err := c.StartNode(d.node, d == ours); err != nil {
+		launch := func() error { return c.StartNode(d.node, d == ours) }
+		if d == original && before != "" {
+			launch = func() error { return c.StartNodeWith(d.node, before) }
+		}
+		if err := launch(); err != nil {
 			t.Fatal(err)
 		}
 		pid := c.Path("/var/spool/gridengine/execd/" + d.node + "/execd.pid")
-		if d == ours {
+		if d == ours || before != "" {
 			pid = c.Path("/home/cell/agent." + d.node + ".pid")
 		}
 		text, err := os.ReadFile(pid)

@@ -20,6 +20,9 @@ const (
 	agentSocket = "/home/cell/run/agent.sock"
 )
 
+// agentPrograms are the executables of the agent.
+var agentPrograms = []string{"execd", "execd-launcher", "sge_shepherd-go"}
+
 // StartAgent starts the agent as execution daemon of the cell, also after KillAgent, and waits
 // until the master has its load report. env is added to its environment.
 func (c *Cell) StartAgent(env ...string) error {
@@ -44,7 +47,7 @@ func (c *Cell) LaunchAgentWith(options []string, env ...string) error {
 	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
 		return err
 	}
-	_, err := c.run("", c.environment(env...), append([]string{"sh", "-c", c.agentScript("/home/cell/agent", agentSocket), "sh"}, options...))
+	_, err := c.run("", c.environment(env...), append([]string{"sh", "-c", c.agentScript(BinDir, "/home/cell/agent", agentSocket), "sh"}, options...))
 	return err
 }
 
@@ -83,16 +86,16 @@ func (c *Cell) RestartMaster() error {
 	})
 }
 
-// agentScript returns a script that starts an agent. Spool area, log and file with the process ID
-// share the prefix path.
-func (c *Cell) agentScript(path, socket string) string {
+// agentScript returns a script that starts the agent in the directory bin. Spool area, log and file with the
+// process ID share the prefix path.
+func (c *Cell) agentScript(bin, path, socket string) string {
 	front := ""
 	if c.front != "" {
 		front = "chown " + c.front + " " + filepath.Dir(socket) + "; set -- --front-user " + c.front + ` "$@"`
 	}
 	return `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /
 ` + front + `
-setsid ` + BinDir + `/execd agent --master gridengine --spool ` + path + ` --socket ` + socket + ` --log-level ` + cmp.Or(c.level, "debug") + ` "$@" </dev/null >>` + path + `.log 2>&1 &
+setsid ` + bin + `/execd agent --master gridengine --spool ` + path + ` --socket ` + socket + ` --log-level ` + cmp.Or(c.level, "debug") + ` "$@" </dev/null >>` + path + `.log 2>&1 &
 echo $! >` + path + `.pid`
 }
 

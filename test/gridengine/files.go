@@ -76,7 +76,7 @@ func (c *Cell) prepare(cfg Config) error {
 		}
 	}
 	if cfg.Agent != "" {
-		for _, name := range []string{"execd", "execd-launcher", "sge_shepherd-go"} {
+		for _, name := range agentPrograms {
 			if err := c.AddProgram(name, filepath.Join(cfg.Agent, name)); err != nil {
 				return err
 			}

@@ -85,8 +85,37 @@ func (c *Cell) LaunchNode(node string, agent bool) error {
 	}
 	script := `umask 022; ulimit -Sn 1024; ulimit -Sc 0; cd /; exec sge_execd`
 	if agent {
-		script = c.agentScript("/home/cell/agent."+node, "/home/cell/run/"+node+".sock")
+		script = c.agentScript(BinDir, "/home/cell/agent."+node, "/home/cell/run/"+node+".sock")
 	}
+	return c.launchNode(node, script)
+}
+
+// StartNodeWith starts an agent on a node, and waits until the master has its load report. The agent is not that of
+// Config.Agent: dir is a directory of this machine with other builds of the same programs.
+func (c *Cell) StartNodeWith(node, dir string) error {
+	bin := "/home/cell/bin." + node
+	for _, name := range agentPrograms {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := c.AddFile(bin+"/"+name, string(text), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(c.Path("/home/cell/run"), 0o755); err != nil {
+		return err
+	}
+	if err := c.launchNode(node, c.agentScript(bin, "/home/cell/agent."+node, "/home/cell/run/"+node+".sock")); err != nil {
+		return err
+	}
+	return c.Poll(startDeadline, "the daemon of "+node+" has reported its load", func() (bool, error) {
+		return c.reportsLoad(node)
+	})
+}
+
+// launchNode runs a script with sh on a node, which starts its daemon.
+func (c *Cell) launchNode(node, script string) error {
 	line, err := c.onNode(node, "sh", "-c", script)
 	if err == nil {
 		_, err = c.run("", c.environment(), line)
