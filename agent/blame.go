@@ -88,7 +88,7 @@ func (p procedureEnds) attributeFailure(d *job.Description, o *job.Outcome) {
 		case slices.Contains(s.queues, o.Failed):
 			if p.others(k, d.Owner) {
 				f := job.FailureOf(s.jobs)
-				o.Failed, o.Class, o.Effect = f.Code, f.Class, f.Effect
+				o.Failed, o.Class, o.Effect, o.ByOwner = f.Code, f.Class, f.Effect, true
 				o.Reason += "; it ran as the owner of the job, and has succeeded for another owner: no error of the queue"
 			}
 			p.note(k, d.Owner, false)

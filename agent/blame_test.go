@@ -48,14 +48,14 @@ func TestOneOwnerStopsNoQueue(t *testing.T) {
 			if f, ok := failures[failed]; ok {
 				want = f
 			}
-			if o := run("alice", failed); o.Failed != want || o.Class == job.ClassQueue || o.Class == job.ClassQueueFinished {
+			if o := run("alice", failed); o.Failed != want || o.Class == job.ClassQueue || o.Class == job.ClassQueueFinished || o.ByOwner != (want != failed) {
 				t.Errorf("%d is %+v, want %d", failed, o, want)
 			}
 		}
 		for failed := range failures {
 			run("alice", failed)
 			for _, owner := range []string{"bob", "carol", "alice"} {
-				if o := run(owner, failed); o.Failed != failed {
+				if o := run(owner, failed); o.Failed != failed || o.ByOwner {
 					t.Errorf("%d of all owners is %d for %s", failed, o.Failed, owner)
 				}
 			}

@@ -16,6 +16,9 @@ type Outcome struct {
 	Stamp  string `json:",omitempty"`
 	Class  Class
 	Effect Effect
+	// ByOwner says that a procedure has failed that ran as the owner of the job, and that the failure does not
+	// count against the queue, because the owner may have caused it.
+	ByOwner bool `json:",omitempty"`
 	// Ran is true if the job itself was started. Otherwise there is neither an exit status nor
 	// usage.
 	Ran        bool

@@ -422,3 +422,22 @@ func TestSequenceNumbersWrap(t *testing.T) {
 		t.Errorf("after %d comes %d", maxSequence, s.sequence)
 	}
 }
+
+// TestFailureOfTheOwnerIsNotThatOfTheQueue ends jobs whose epilog has failed, as user of the owner: in no release does the
+// report attribute that to the queue.
+func TestFailureOfTheOwnerIsNotThatOfTheQueue(t *testing.T) {
+	for _, p := range message.Protocols {
+		codec := message.Codec{Protocol: p}
+		for byOwner, want := range map[bool]uint32{true: message.FailureNone, false: message.FailureQueue} {
+			r := jobOf(5)
+			r.Outcome = &job.Outcome{ID: r.ID, Ran: true, Failed: job.FailedBeforeEpilog, ByOwner: byOwner}
+			if p == message.GridEngine81 {
+				want = message.FailureNone
+			}
+			sent, err := codec.DecodeReport(codec.EncodeReport(&message.Report{Host: "h", Jobs: []message.JobReport{reportOf(&r, "h", false)}}))
+			if err != nil || sent.Jobs[0].GeneralFailure != want {
+				t.Errorf("%s, by the owner %v: %d, want %d; %v", p.Name, byOwner, sent.Jobs[0].GeneralFailure, want, err)
+			}
+		}
+	}
+}

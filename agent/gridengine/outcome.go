@@ -63,6 +63,9 @@ func ended(m *message.JobReport, r *agent.JobReport, host string) {
 	o := r.Outcome
 	signal := message.SignalNumber(syscall.Signal(o.Signal))
 	m.State, m.Failed, m.GeneralFailure = message.StateExiting, uint32(o.Failed), failureOf(o.Class)
+	if o.ByOwner && m.GeneralFailure == message.FailureNone {
+		m.GeneralFailure = message.FailureByOwner
+	}
 	m.CkptArena, m.PID = 1, uint32(o.CheckpointPID)
 	if o.Restart == job.RestartedFromCkpt {
 		m.CkptArena = 2

@@ -51,7 +51,12 @@ func TestReportOfMissingProcedure(t *testing.T) {
 	for _, p := range message.Protocols {
 		c := message.Codec{Protocol: p}
 		sent := []message.JobReport{
-			{Job: 1, Task: 1, Failed: 12}, {Job: 2, Task: 1, Failed: 14}, {Job: 3, Task: 1, Failed: 14, GeneralFailure: message.FailureJob}, {Job: 4, Task: 1, Failed: 7},
+			{Job: 1, Task: 1, Failed: 12},
+			{Job: 2, Task: 1, Failed: 14},
+			{Job: 3, Task: 1, Failed: 14, GeneralFailure: message.FailureJob},
+			{Job: 4, Task: 1, Failed: 7},
+			{Job: 5, Task: 1, Failed: 12, GeneralFailure: message.FailureByOwner},
+			{Job: 6, Task: 1, Failed: 14, GeneralFailure: message.FailureByOwner},
 		}
 		r, err := c.DecodeReport(c.EncodeReport(&message.Report{Host: "h", Jobs: sent}))
 		if err != nil {
@@ -61,7 +66,7 @@ func TestReportOfMissingProcedure(t *testing.T) {
 		if p == message.GridEngine81 {
 			missing = message.FailureNone
 		}
-		for i, want := range []uint32{missing, missing, message.FailureJob, message.FailureNone} {
+		for i, want := range []uint32{missing, missing, message.FailureJob, message.FailureNone, message.FailureNone, message.FailureNone} {
 			if got := r.Jobs[i].GeneralFailure; got != want {
 				t.Errorf("%s: failure %d of %+v, want %d", p.Name, got, sent[i], want)
 			}

@@ -94,6 +94,9 @@ const (
 	FailureHost          uint32 = 2
 	FailureJob           uint32 = 4
 	FailureQueueFinished uint32 = 5 // the queue, and the job is not run again
+	// FailureByOwner is FailureNone on the wire. Of a JobReport to be sent it says that the owner of the job may have
+	// caused the failure: no release attributes it to the queue.
+	FailureByOwner uint32 = 1 << 31
 )
 
 // Usage is one value of the usage of a job.
@@ -164,7 +167,8 @@ func (c *Codec) EncodeReport(r *Report) []byte {
 func (c *Codec) failures(jobs []JobReport) []JobReport {
 	jobs = slices.Clone(jobs)
 	for i := range jobs {
-		switch j := &jobs[i]; j.Failed {
+		j := &jobs[i]
+		switch j.Failed {
 		case failedLimit:
 			if c.limitIsSignal {
 				j.Failed = failedAfterJob
@@ -173,6 +177,9 @@ func (c *Codec) failures(jobs []JobReport) []JobReport {
 			if c.missingFailsQueue && j.GeneralFailure == FailureNone {
 				j.GeneralFailure = FailureQueue
 			}
+		}
+		if j.GeneralFailure == FailureByOwner {
+			j.GeneralFailure = FailureNone
 		}
 	}
 	return jobs
