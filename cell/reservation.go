@@ -141,7 +141,7 @@ func (r *reservations) match(reference string) []*Reservation {
 		}
 		return nil
 	}
-	pattern := expression.CompilePattern(false, reference)
+	pattern := expression.CompilePattern(false, reference).ForMany()
 	return r.which(func(x *Reservation) bool { return x.Request.Name != "" && pattern.Match(x.Request.Name) })
 }
 

@@ -500,7 +500,7 @@ func (c *Cell) matchPredecessors(reference, owner string) []*Job {
 	if err != nil {
 		return nil
 	}
-	return c.jobsOf(c.idsMatching(e.Match, func(user string) bool { return user == owner }))
+	return c.jobsOf(c.idsMatching(e.ForMany().Match, func(user string) bool { return user == owner }))
 }
 
 // idsMatching returns the numbers of the jobs with a matching name and owner, ascending.

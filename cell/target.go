@@ -179,7 +179,7 @@ func (c *Cell) matchOwned(reference string, owners ownerSelection) []*Job {
 		}
 		slices.Sort(ids)
 	case owners.everybody || len(owners.users) > 0:
-		ids = c.idsMatching(expression.CompilePattern(false, reference).Match, owners.has)
+		ids = c.idsMatching(expression.CompilePattern(false, reference).ForMany().Match, owners.has)
 	}
 	return c.jobsOf(ids)
 }

@@ -140,7 +140,7 @@ func (x *call) named(names []string) (jobs []*cell.Job, missing []string) {
 			}
 			found = slices.Clone(byName[name])
 			if !expression.PlainPattern(name) {
-				pattern := expression.CompilePattern(false, name)
+				pattern := expression.CompilePattern(false, name).ForMany()
 				for called, those := range byName {
 					if pattern.Match(called) {
 						found = append(found, those...)

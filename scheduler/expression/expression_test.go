@@ -2,6 +2,7 @@ package expression
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -364,5 +365,51 @@ func BenchmarkMatch(b *testing.B) {
 				e.Match("lx-amd64")
 			}
 		})
+	}
+}
+
+// TestForMany checks that ForMany changes no results, with sets of states of one and of several words.
+func TestForMany(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		piece := rapid.StringMatching(`[abA*?]|\[[ab^!]{1,3}\]|\\[ab*]`)
+		text := strings.Join(rapid.SliceOfN(piece, 0, rapid.SampledFrom([]int{6, 70, 140}).Draw(t, "pieces")).Draw(t, "pattern"), "")
+		// A text that matches more often than a random one: without the special characters.
+		values := []string{
+			rapid.StringMatching(`[abA]{0,9}`).Draw(t, "text"), strings.Repeat("a", rapid.IntRange(0, 200).Draw(t, "length")),
+			strings.NewReplacer("*", "ab", "?", "b", "[", "", "]", "", "^", "", "!", "", `\`, "").Replace(text),
+		}
+		for _, fold := range []bool{false, true} {
+			p := CompilePattern(fold, text)
+			many := p.ForMany()
+			for _, s := range values {
+				if got, want := many.Match(s), p.Match(s); got != want {
+					t.Fatalf("%q, fold %v, matches %q: %v, want %v", text, fold, s, got, want)
+				}
+			}
+		}
+		e, err := Compile(CString, "!"+text+"|b*&"+text)
+		if err != nil {
+			return
+		}
+		for _, s := range values {
+			if got, want := e.ForMany().Match(s), e.Match(s); got != want {
+				t.Fatalf("%q matches %q: %v, want %v", e, s, got, want)
+			}
+		}
+	})
+}
+
+// TestForManyLengths checks patterns as long as one word of states, and one more or fewer.
+func TestForManyLengths(t *testing.T) {
+	for n := 61; n < 200; n++ {
+		name := strings.Repeat("a", n)
+		for _, form := range []string{"*%s*", "?*%s*", "*%s?*", "%s*?", "*[ab]%s"} {
+			p := CompilePattern(false, fmt.Sprintf(form, name))
+			for _, s := range []string{name, name + "a", name + "aa", "b" + name + "b", name[1:] + "b" + name, name[1:]} {
+				if got, want := p.ForMany().Match(s), p.Match(s); got != want {
+					t.Errorf("%s matches %s: %v, want %v", p, s, got, want)
+				}
+			}
+		}
 	}
 }

@@ -12,7 +12,8 @@ type Pattern struct {
 	fold     bool
 	never    bool // nothing matches: it ends in a backslash, or has a class that does not exist
 	kind     patternKind
-	literal  string // of the kinds with a literal part
+	literal  string  // of the kinds with a literal part
+	states   *states // of ForMany; nil otherwise
 }
 
 // patternKind separates the most common patterns from all others.
@@ -139,6 +140,9 @@ func (p *Pattern) Match(s string) bool {
 		return len(s) >= len(p.literal) && p.same(s[:len(p.literal)])
 	case suffix:
 		return len(s) >= len(p.literal) && p.same(s[len(s)-len(p.literal):])
+	}
+	if p.states != nil {
+		return p.states.match(s, p.fold)
 	}
 	// A later * can match everything that an earlier one has matched, so it suffices to remember
 	// the last one.
