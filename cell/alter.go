@@ -417,8 +417,9 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a 
 		tasks, next.tasks = from.PrecedingTasks, j.predecessors.tasks
 		say(tasks)
 	}
+	following := c.following(j.ID())
 	for _, id := range slices.Concat(next.jobs, next.tasks) {
-		if c.waitsForItself(j.ID(), []uint32{id}) {
+		if id == j.ID() || following[id] {
 			return denied(Event{Kind: DependencyCycle, Job: j.ID(), Number: int64(id)})
 		}
 	}
@@ -427,34 +428,24 @@ func (c *Cell) alterDependencies(j *Job, from *submit.Request, option string, a 
 	return nil
 }
 
-// waitsForItself reports whether a job with these predecessors would wait for itself.
-func (c *Cell) waitsForItself(id uint32, predecessors []uint32) bool {
-	seen := map[uint32]bool{}
-	for len(predecessors) > 0 {
-		p := predecessors[len(predecessors)-1]
-		predecessors = predecessors[:len(predecessors)-1]
-		if p == id {
-			return true
-		}
-		if j := c.jobs[p]; j != nil && !seen[p] {
-			seen[p] = true
-			predecessors = append(append(predecessors, j.predecessors.jobs...), j.predecessors.tasks...)
-		}
-	}
-	return false
-}
-
 // existing returns the job numbers to which the references of -hold_jid lead, and those references
 // that are the number of no job.
 func (c *Cell) existing(j *Job, references []string) (there, gone []string) {
+	seen, listed := map[string]bool{}, map[uint32]bool{j.ID(): true}
 	for _, ref := range references {
+		_, numbered := jobNumber(ref)
+		if seen[ref] && !numbered { // it may match thousands of jobs
+			continue
+		}
+		seen[ref] = true
 		found := c.matchPredecessors(ref, j.Owner())
-		if _, numbered := jobNumber(ref); numbered && len(found) == 0 {
+		if numbered && len(found) == 0 {
 			gone = append(gone, ref)
 		}
 		for _, p := range found {
-			if id := itoa(p.ID()); p.ID() != j.ID() && !slices.Contains(there, id) {
-				there = append(there, id)
+			if !listed[p.ID()] {
+				listed[p.ID()] = true
+				there = append(there, itoa(p.ID()))
 			}
 		}
 	}

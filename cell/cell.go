@@ -51,6 +51,7 @@ type Cell struct {
 	named   map[ownName][]uint32 // ascending
 
 	dependencies dependencies
+	work         work // of the current command
 	timers       timers
 	immediate    []*Job
 	finished     []Finished // in the order in which they left; more than Finished returns

@@ -66,10 +66,13 @@ func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 	searches := 0
 	for _, ref := range slices.Concat(jobs, tasks) {
 		if !expression.Plain(ref) {
-			searches++
+			searches += expression.Operands(ref)
 		}
 	}
 	if err := tooMany(searches); err != nil {
+		return err
+	}
+	if err := c.work.spend(searches*len(c.jobs) + len(jobs) + len(tasks)); err != nil {
 		return err
 	}
 	for _, ref := range slices.Concat(jobs, tasks) {
@@ -90,6 +93,8 @@ func (c *Cell) resolveDependencies(j *Job, jobs, tasks []string) error {
 			return denied(Event{Kind: ArrayHoldOfRange})
 		}
 	}
+	const perPredecessor = 8 // a step to find it, others for its entries
+	c.work.done += perPredecessor * (len(found.jobs) + len(found.tasks))
 	j.predecessors = found
 	return nil
 }
@@ -104,11 +109,48 @@ func (c *Cell) resolve(j *Job, references []string) []uint32 {
 		seen[ref] = true
 		for _, p := range c.matchPredecessors(ref, j.Owner()) {
 			if p.ID() != j.ID() { // a job does not wait for itself
-				ids = sortedInsert(ids, p.ID())
+				ids = append(ids, p.ID())
 			}
 		}
 	}
-	return ids
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// work counts the steps of a command that resolves the dependencies of several jobs, since all other
+// callers have to wait for it.
+type work struct{ done int }
+
+// mostWork is the maximum number of steps, each of which takes up to 0.1 µs.
+const mostWork = 1 << 26
+
+// spend adds steps. It refuses further jobs once a command has taken too many; the first job is never
+// refused.
+func (w *work) spend(steps int) error {
+	if w.done > mostWork {
+		return denied(Event{Kind: TooManyDependencies})
+	}
+	w.done += steps
+	return nil
+}
+
+// following returns the jobs that wait for a job, directly or because they wait for one that does.
+func (c *Cell) following(id uint32) map[uint32]bool {
+	found, next := map[uint32]bool{}, []uint32{id}
+	for len(next) > 0 {
+		last := next[len(next)-1]
+		next = next[:len(next)-1]
+		for _, successors := range [][]uint32{c.dependencies.jobs[last], c.dependencies.tasks[last]} {
+			c.work.done += len(successors)
+			for _, s := range successors {
+				if !found[s] {
+					found[s] = true
+					next = append(next, s)
+				}
+			}
+		}
+	}
+	return found
 }
 
 // Successors returns the jobs that depend on a job (-hold_jid), ascending. Callers must not change

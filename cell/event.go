@@ -78,15 +78,16 @@ type EventKind string
 // The kinds of several commands, with the fields that they set. Kinds of refusals set Denied as
 // well.
 const (
-	Failed           EventKind = "failed"                                   // Err
-	NoSuchJob        EventKind = "no such job"                              // Name
-	NoSuchJobOfUsers EventKind = "the users have no such job"               // Name, Names
-	NoJobsOfUsers    EventKind = "the users have no jobs"                   // Names
-	NoSuchTasks      EventKind = "no such tasks"                            // Array; Job, or the typed Name and the owner as User
-	JobsRepeated     EventKind = "the same jobs are named too often"        // no fields
-	TooManyLookups   EventKind = "too many jobs and users are named"        // Number of jobs, Used for the number of users
-	TooManyPatterns  EventKind = "too many patterns are named"              // Number, Limit
-	NoTasksSelected  EventKind = "the option applies to jobs, not to tasks" // no fields
+	Failed              EventKind = "failed"                                           // Err
+	NoSuchJob           EventKind = "no such job"                                      // Name
+	NoSuchJobOfUsers    EventKind = "the users have no such job"                       // Name, Names
+	NoJobsOfUsers       EventKind = "the users have no jobs"                           // Names
+	NoSuchTasks         EventKind = "no such tasks"                                    // Array; Job, or the typed Name and the owner as User
+	JobsRepeated        EventKind = "the same jobs are named too often"                // no fields
+	TooManyLookups      EventKind = "too many jobs and users are named"                // Number of jobs, Used for the number of users
+	TooManyPatterns     EventKind = "too many patterns are named"                      // Number, Limit
+	TooManyDependencies EventKind = "the dependencies of too many jobs change at once" // no fields
+	NoTasksSelected     EventKind = "the option applies to jobs, not to tasks"         // no fields
 )
 
 // The kinds of qdel(1).

@@ -57,7 +57,7 @@ func (c *Cell) tick(now int64) {
 	if now < c.now {
 		now = c.now
 	}
-	c.now = now
+	c.now, c.work = now, work{}
 	c.tidy()
 	for len(c.timers) > 0 && c.timers[0].at <= now {
 		t := heap.Pop(&c.timers).(timer)

@@ -45,6 +45,10 @@ func TestManyExpressions(t *testing.T) {
 			t.Errorf("%s: %d, %.200s", line, r.Exit, r.Stdout)
 		}
 	}
+	// An expression counts as all the patterns that it has.
+	if r := w.line("alice", "qsub -h -hold_jid '"+strings.Repeat("*x*|", mostExpressions)+"*x*' job.sh"); r.Exit == 0 || !strings.Contains(r.Stderr, "257 expressions") {
+		t.Errorf("%d, %.200s", r.Exit, r.Stderr)
+	}
 	queues := strings.Split(strings.Repeat("all.q ", mostListed)+"all.q", " ")
 	if r := w.run("alice", "qmod", append([]string{"-d"}, queues...)...); r.Exit == 0 || !strings.Contains(r.Stderr, "16385 queues are too many") {
 		t.Errorf("%d, %.200s", r.Exit, r.Stdout+r.Stderr)

@@ -124,15 +124,16 @@ func verbOf(e *cell.Event) any {
 // eventTexts are the texts of all kinds of events, in Grid Engine's words; execd's own refusals are in the
 // same style.
 var eventTexts = map[cell.EventKind]func(*cell.Event) string{
-	cell.Failed:           form("%s", causeOf),
-	cell.NoSuchJob:        form("denied: job %q does not exist", nameOf),
-	cell.NoSuchJobOfUsers: form("The job %s of user(s) %s does not exist", nameOf, namesOf),
-	cell.NoJobsOfUsers:    form("There is no job registered for the following users: %s", namesOf),
-	cell.NoSuchTasks:      noSuchTasks,
-	cell.JobsRepeated:     form("denied: the same jobs are named too often"),
-	cell.TooManyLookups:   form("denied: %d jobs of %d users are too many to be looked for at once", numberOf, usedOf),
-	cell.TooManyPatterns:  form("denied: %d expressions for names of jobs and users are too many, at most %d are looked for at once", numberOf, limitOf),
-	cell.NoTasksSelected:  form(notOfTasks),
+	cell.Failed:              form("%s", causeOf),
+	cell.NoSuchJob:           form("denied: job %q does not exist", nameOf),
+	cell.NoSuchJobOfUsers:    form("The job %s of user(s) %s does not exist", nameOf, namesOf),
+	cell.NoJobsOfUsers:       form("There is no job registered for the following users: %s", namesOf),
+	cell.NoSuchTasks:         noSuchTasks,
+	cell.JobsRepeated:        form("denied: the same jobs are named too often"),
+	cell.TooManyLookups:      form("denied: %d jobs of %d users are too many to be looked for at once", numberOf, usedOf),
+	cell.TooManyPatterns:     form("denied: %d expressions for names of jobs and users are too many, at most %d are looked for at once", numberOf, limitOf),
+	cell.TooManyDependencies: form("denied: the command changes too many dependencies at once: name fewer jobs in each command"),
+	cell.NoTasksSelected:     form(notOfTasks),
 
 	// qdel
 	cell.AllJobsNeedManager: form("denied: %q must be manager to modify all jobs", userOf),
