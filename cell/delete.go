@@ -47,20 +47,19 @@ func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) 
 	if waiting.IsEmpty() && len(tasks) == 0 {
 		return
 	}
-	rest := waiting
+	var enrolled []int
 	for _, x := range tasks {
 		if x.run == nil {
-			rest = rest.Add(int(x.Number))
+			enrolled = append(enrolled, int(x.Number))
 		}
 	}
+	rest := waiting.AddAll(enrolled)
 	var killed []*Task
 	if t.ranges == nil {
 		killed = c.remove(now, j, nil)
 	} else {
 		c.touchJob(j, jobState)
-		for n := range waiting.All() {
-			j.Waiting = j.Waiting.Remove(n)
-		}
+		j.Waiting = j.Waiting.Without(waiting)
 		c.waitingGone(j, waiting)
 		killed = c.remove(now, j, append([]*Task{}, tasks...))
 	}

@@ -225,13 +225,16 @@ func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
 		return list
 	}
 	var free rangelist.List
+	var numbers []int // further free tasks
 	for r := range list.Ranges() {
 		// As long as no task has finished, a range is free or blocked as a whole.
 		if !slices.ContainsFunc(j.predecessors.tasks, func(id uint32) bool {
 			p := c.jobs[id]
 			return p != nil && p.unfinished(r.First-p.asked.Array.Step+1, r.Last+j.asked.Array.Step-1)
 		}) {
-			if l, err := rangelist.Of(r.First, r.Last, r.Step); err == nil {
+			if l, err := rangelist.Of(r.First, r.Last, r.Step); r.First == r.Last {
+				numbers = append(numbers, r.First)
+			} else if err == nil {
 				free = free.Union(l)
 			}
 			continue
@@ -241,11 +244,11 @@ func (c *Cell) unblocked(j *Job, list rangelist.List) rangelist.List {
 		}
 		for n := r.First; n <= r.Last; n += r.Step {
 			if !c.blocked(j, n) {
-				free = free.Add(n)
+				numbers = append(numbers, n)
 			}
 		}
 	}
-	return free
+	return free.AddAll(numbers)
 }
 
 // untouched reports whether a whole preceding array is unfinished for a range of tasks: then no

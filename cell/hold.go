@@ -90,8 +90,8 @@ func (c *Cell) holdJob(by Caller, t target, change submit.HoldChange, a *Answer)
 		if !alone {
 			j.Holds = next
 		} else {
-			for n := range waiting.All() {
-				c.enrol(j, uint32(n)).Holds = next
+			for _, x := range c.enrolAll(j, waiting) {
+				x.Holds = next
 			}
 		}
 	}

@@ -234,6 +234,23 @@ func (c *Cell) enrol(j *Job, number uint32) *Task {
 	return t
 }
 
+// enrolAll creates the Tasks of several pending tasks.
+func (c *Cell) enrolAll(j *Job, waiting rangelist.List) []*Task {
+	all := make([]*Task, 0, waiting.Len())
+	for n := range waiting.All() {
+		t := &Task{Job: j, Number: uint32(n), Holds: j.Holds}
+		all = append(all, t)
+		c.touchTask(t)
+		if c.unsaved.on {
+			c.keep(j.Owner(), &t.kept, taskRoom)
+		}
+	}
+	j.tasks = slices.SortedFunc(slices.Values(slices.Concat(j.tasks, all)), func(a, b *Task) int { return cmp.Compare(a.Number, b.Number) })
+	j.Waiting = j.Waiting.Without(waiting)
+	c.touchJob(j, jobState)
+	return all
+}
+
 // drop removes a finished task.
 func (c *Cell) drop(t *Task) {
 	j := t.Job
@@ -268,6 +285,7 @@ func (j *Job) selected(ranges []submit.Array) (waiting rangelist.List, tasks []*
 			tasks = append(tasks, t)
 		}
 	}
+	var numbers []int
 	for r := range j.Waiting.Ranges() {
 		for _, a := range ranges {
 			if r.First > a.Last || r.Last < a.First {
@@ -275,12 +293,12 @@ func (j *Job) selected(ranges []submit.Array) (waiting rangelist.List, tasks []*
 			}
 			for n := max(a.First, r.First); n <= min(a.Last, r.Last); n++ {
 				if contains(a, n) && j.Waiting.Contains(n) {
-					waiting = waiting.Add(n)
+					numbers = append(numbers, n)
 				}
 			}
 		}
 	}
-	return waiting, tasks
+	return waiting.AddAll(numbers), tasks
 }
 
 func contains(a submit.Array, n int) bool {

@@ -416,12 +416,13 @@ func (c *Cell) startable(j *Job) rangelist.List {
 	if j.Holds == 0 {
 		list = j.Waiting
 	}
+	var again []int
 	for _, t := range j.tasks {
 		if t.run == nil && t.Holds == 0 && t.Error == "" && !t.backsOff(c.now) {
-			list = list.Add(int(t.Number))
+			again = append(again, int(t.Number))
 		}
 	}
-	return c.unblocked(j, list)
+	return c.unblocked(j, list.AddAll(again))
 }
 
 // refresh tells the scheduler which tasks of a job may start.

@@ -69,10 +69,7 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 		case free.IsEmpty():
 			blocked = j.Waiting
 		case free.Len() < j.Waiting.Len():
-			blocked = j.Waiting
-			for n := range free.All() {
-				blocked = blocked.Remove(n)
-			}
+			blocked = j.Waiting.Without(free)
 		}
 		for _, x := range []struct {
 			list    rangelist.List
@@ -83,6 +80,7 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 			}
 		}
 	}
+	numbers := map[waitingKind][]int{}
 	for _, t := range j.tasks {
 		if t.run != nil {
 			continue
@@ -92,8 +90,11 @@ func (c *Cell) WaitingTasks(j *Job) []WaitingTasks {
 		if k.failed || t.Restarts > 0 && (k.holds != 0 || len(j.predecessors.jobs) > 0) {
 			k.kept = keptPriority{true, t.Priority, t.NormalizedTickets}
 		}
-		kinds[k] = kinds[k].Add(int(t.Number))
+		numbers[k] = append(numbers[k], int(t.Number))
 		reasons[k] = cmp.Or(reasons[k], t.Error)
+	}
+	for k, list := range numbers {
+		kinds[k] = kinds[k].AddAll(list)
 	}
 	order := make([]waitingKind, 0, len(kinds))
 	for k := range kinds {

@@ -65,7 +65,7 @@ func (v *View) failed(j *cell.Job) (lines []string) {
 // refused describes the tasks that their hosts refused.
 func (v *View) refused(j *cell.Job) (lines []string) {
 	type refusal struct{ host, reason string }
-	tasks := map[refusal]rangelist.List{}
+	tasks := map[refusal][]int{}
 	next := map[refusal]int64{}
 	var order []refusal
 	for _, t := range j.Tasks() {
@@ -81,13 +81,13 @@ func (v *View) refused(j *cell.Job) (lines []string) {
 			order = append(order, r)
 			next[r] = again
 		}
-		tasks[r] = tasks[r].Add(int(t.Number))
+		tasks[r] = append(tasks[r], int(t.Number))
 		next[r] = min(next[r], again)
 	}
 	for _, r := range order {
 		text := "host " + r.host + " to take it"
 		if j.IsArray() {
-			text += " (tasks " + tasks[r].String() + ")"
+			text += " (tasks " + rangelist.List{}.AddAll(tasks[r]).String() + ")"
 		}
 		again := "in the next scheduling run"
 		if at := next[r]; at > v.now {
@@ -101,19 +101,20 @@ func (v *View) refused(j *cell.Job) (lines []string) {
 // comebacks describes the tasks that wait until they run again; next is when the first
 // of them may start, 0 for none.
 func (v *View) comebacks(j *cell.Job) (lines []string, next int64) {
-	var tasks rangelist.List
+	var numbers []int
 	most := 0
 	for _, t := range j.Tasks() {
 		runs, until, ok := t.Comeback(v.now)
 		if !ok {
 			continue
 		}
-		tasks = tasks.Add(int(t.Number))
+		numbers = append(numbers, int(t.Number))
 		most = max(most, runs)
 		if next == 0 || until < next {
 			next = until
 		}
 	}
+	tasks := rangelist.List{}.AddAll(numbers)
 	if tasks.IsEmpty() {
 		return nil, 0
 	}

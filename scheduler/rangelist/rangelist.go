@@ -260,6 +260,73 @@ func (l List) Add(n int) List {
 	return List{ranges: join(slices.Concat(l.ranges[:i], pieces, rest))}
 }
 
+// AddAll returns the list with several numbers, in any order, as Add does for one. The time does not grow
+// with the square of their number.
+func (l List) AddAll(numbers []int) List {
+	if !slices.IsSorted(numbers) {
+		numbers = slices.Sorted(slices.Values(numbers))
+	}
+	all := make([]Range, 0, len(l.ranges)+len(numbers))
+	last := 0
+	next := func(below int) (n int, ok bool) {
+		for len(numbers) > 0 && (numbers[0] <= last || l.Contains(numbers[0])) {
+			numbers = numbers[1:]
+		}
+		if len(numbers) == 0 || numbers[0] >= below || numbers[0] > maxNumber {
+			return 0, false
+		}
+		last = numbers[0]
+		return last, true
+	}
+	for _, r := range l.ranges {
+		first := r.First
+		for n, ok := next(r.Last); ok; n, ok = next(r.Last) {
+			if n > first { // between two numbers of the range
+				before := n - (n-first)%r.Step
+				all = append(all, normal(first, before, r.Step))
+				first = before + r.Step
+			}
+			all = append(all, single(n))
+		}
+		all = append(all, normal(first, r.Last, r.Step))
+	}
+	for n, ok := next(maxNumber + 1); ok; n, ok = next(maxNumber + 1) {
+		all = append(all, single(n))
+	}
+	return List{ranges: join(all)}
+}
+
+// Without returns the numbers that are not in another list. The time does not grow with the product of
+// their lengths, but with the count of numbers in o.
+func (l List) Without(o List) List {
+	var kept []Range
+	from := 0 // the first range of o that may contain numbers of r
+	for _, r := range l.ranges {
+		for from < len(o.ranges) && o.ranges[from].Last < r.First {
+			from++
+		}
+		first := r.First
+		for _, other := range o.ranges[from:] {
+			if other.First > r.Last {
+				break
+			}
+			for n := other.First; n <= min(other.Last, r.Last); n += other.Step {
+				if !r.has(n) {
+					continue
+				}
+				if n > first {
+					kept = append(kept, normal(first, n-r.Step, r.Step))
+				}
+				first = n + r.Step
+			}
+		}
+		if first <= r.Last {
+			kept = append(kept, normal(first, r.Last, r.Step))
+		}
+	}
+	return List{ranges: kept}
+}
+
 // Union returns the numbers that are in either list. It takes the numbers of ranges with steps that
 // overlap others one by one.
 func (l List) Union(o List) List {

@@ -180,3 +180,39 @@ func BenchmarkContains(b *testing.B) {
 		l.Contains(77)
 	}
 }
+
+// TestManyAtOnce checks AddAll and Without against Add and Remove of single numbers.
+func TestManyAtOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		numbers := rapid.SliceOfN(rapid.IntRange(-1, 40), 0, 30)
+		first, step := rapid.IntRange(1, 9).Draw(t, "first"), rapid.IntRange(1, 4).Draw(t, "step")
+		l, err := Of(first, first+rapid.IntRange(0, 30).Draw(t, "more"), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range numbers.Draw(t, "removed first") {
+			l = l.Remove(n)
+		}
+		added := numbers.Draw(t, "added")
+		all, one := l.AddAll(added), l
+		for _, n := range added {
+			one = one.Add(n)
+		}
+		if !slices.Equal(slices.Collect(all.All()), slices.Collect(one.All())) {
+			t.Fatalf("%s and %v are %s, want %s", l, added, all, one)
+		}
+		for r := range all.Ranges() {
+			if r.First < 1 || r.Last < r.First || (r.Last-r.First)%r.Step != 0 {
+				t.Fatalf("range %+v", r)
+			}
+		}
+		other := List{}.AddAll(numbers.Draw(t, "removed"))
+		without, want := all.Without(other), all
+		for n := range other.All() {
+			want = want.Remove(n)
+		}
+		if without.String() != want.String() {
+			t.Fatalf("%s without %s is %s, want %s", all, other, without, want)
+		}
+	})
+}
