@@ -293,7 +293,8 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-// TestOutboxIsBounded posts more mail than the outbox holds, while the mailers hang.
+// TestOutboxIsBounded posts more mail than the outbox holds, while the mailers hang. The mail of one owner takes
+// only a part of it.
 func TestOutboxIsBounded(t *testing.T) {
 	o := newOffice(t, `echo >>"$DIR/begun"; exec sleep 1000`)
 	var mu sync.Mutex
@@ -303,16 +304,28 @@ func TestOutboxIsBounded(t *testing.T) {
 		defer mu.Unlock()
 		failed = append(failed, err.Error())
 	})
-	const n = maxMailers + maxWaiting + 10
-	for range n {
-		box.Post(o.mailer(), "owner", letterToTwo)
+	const (
+		first = maxMailers + maxWaitingOwner + 10
+		n     = first + maxWaiting
+	)
+	post := func(count int, owner func(i int) string, least, most int, text string) {
+		t.Helper()
+		mu.Lock()
+		before := len(failed)
+		mu.Unlock()
+		for i := range count {
+			box.Post(o.mailer(), owner(i), letterToTwo)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if refused := failed[before:]; len(refused) < least || len(refused) > most || least > 0 && !strings.Contains(refused[0], text) {
+			t.Errorf("%d mails were refused, expected %d to %d: %.300q", len(refused), least, most, refused)
+		}
 	}
-	mu.Lock()
-	refused := len(failed)
-	mu.Unlock()
-	if refused < 10 || refused > 10+maxMailers || !strings.Contains(failed[0], "other mails wait") {
-		t.Errorf("%d mails were refused: %.300q", refused, failed)
-	}
+	post(first, func(int) string { return "owner" }, 10, 10+maxMailers, "other mails of jobs of owner wait")
+	rest := maxWaiting - maxWaitingOwner
+	post(rest, func(i int) string { return fmt.Sprint("other", i%5) }, 0, 0, "")
+	post(maxWaitingOwner, func(i int) string { return fmt.Sprint("late", i) }, maxWaitingOwner-maxMailers, maxWaitingOwner, "other mails wait")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	box.Close(ctx) // kills those that hang

@@ -9,11 +9,13 @@ import (
 	"github.com/execd-project/execd/internal/host/userdb"
 )
 
-// Bounds of an outbox: mailers at the same time, and mail that waits for one. A host
-// on which more waits has a mailer that does not work.
+// Bounds of an outbox: mailers at the same time, mail that waits for one, and such mail of the jobs of one
+// owner. A host on which more waits has a mailer that does not work, or an owner of many short jobs, whose
+// mail must not take the place of other users' mail.
 const (
-	maxMailers = 4
-	maxWaiting = 1000
+	maxMailers      = 4
+	maxWaiting      = 1000
+	maxWaitingOwner = 250
 )
 
 // Outbox sends the mail of many jobs in the background. Make one with NewOutbox.
@@ -67,6 +69,15 @@ func (o *Outbox) post(l letter) error {
 	}
 	if len(o.waiting) >= maxWaiting {
 		return fmt.Errorf("%d other mails wait for the mailer %s", len(o.waiting), l.command)
+	}
+	ofOwner := 0
+	for i := range o.waiting {
+		if o.waiting[i].owner == l.owner {
+			ofOwner++
+		}
+	}
+	if ofOwner >= maxWaitingOwner {
+		return fmt.Errorf("%d other mails of jobs of %s wait for the mailer %s", ofOwner, l.owner, l.command)
 	}
 	o.waiting = append(o.waiting, l)
 	if o.mailers < maxMailers {
