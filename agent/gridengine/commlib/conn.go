@@ -20,6 +20,9 @@ type Options struct {
 	// Message bounds the reading and the writing of one message once it has begun; 0 is
 	// 30 s. A long one has a second more for each MiB.
 	Message time.Duration
+	// WaitForReader lets the writing of a message take as long as the other side likes: it may be a program
+	// that its user has stopped.
+	WaitForReader bool
 	// Silence is the time without messages after which the other side is asked for its status
 	// (StatusRequest); 0 means never. If there is no answer within Answer (0 means 60 s), the
 	// connection is closed.
@@ -163,7 +166,11 @@ func (c *Conn) send(m *Message) (uint32, error) {
 	}
 	m.ID = c.last
 	text := AppendMessage(nil, m)
-	err := c.nc.SetWriteDeadline(time.Now().Add(c.patience(len(text))))
+	var deadline time.Time
+	if !c.options.WaitForReader {
+		deadline = time.Now().Add(c.patience(len(text)))
+	}
+	err := c.nc.SetWriteDeadline(deadline)
 	if err == nil {
 		_, err = c.nc.Write(text)
 	}

@@ -100,7 +100,11 @@ func (o Options) serve(ctx context.Context, nc net.Conn, host string) (int, erro
 		Format: commlib.Binary, Type: commlib.ConnectMessages,
 		To:   commlib.Endpoint{Host: host, Component: commlib.QrshServer, ID: 1},
 		From: commlib.Endpoint{Host: o.Host, Component: commlib.ShepherdIJS},
-	}, commlib.Options{Limits: commlib.Limits{Payload: maxPayload}})
+	}, commlib.Options{
+		Limits: commlib.Limits{Payload: maxPayload},
+		// The job waits for a client that is stopped, or on a sleeping laptop, as for any terminal.
+		WaitForReader: true,
+	})
 	if err != nil {
 		return ExitStatus, fmt.Errorf("cannot connect to the client of this job: %w", err)
 	}
@@ -252,7 +256,7 @@ func exitStatus(s *os.ProcessState) int {
 }
 
 // finishOutput waits until the client has received the command's output, at most until the
-// connection times out. It does not wait for background processes of the command, which may hold
+// connection breaks. It does not wait for background processes of the command, which may hold
 // its output open and write forever.
 func (r *relay) finishOutput() {
 	done := make(chan struct{})

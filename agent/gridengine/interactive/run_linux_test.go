@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -98,6 +99,42 @@ func (c *client) rest(status int) string {
 		c.Errorf("exit status %d, want %d", got, status)
 	}
 	return out.String()
+}
+
+// deadlines is a connection that records the last deadline for writing.
+type deadlines struct {
+	net.Conn
+	write atomic.Pointer[time.Time]
+}
+
+func (d *deadlines) SetWriteDeadline(at time.Time) error {
+	d.write.Store(&at)
+	return d.Conn.SetWriteDeadline(at)
+}
+
+// TestStoppedClient checks that there is no time in which the client has to read: a user may have stopped it.
+func TestStoppedClient(t *testing.T) {
+	nc, relay := net.Pipe()
+	recorded := &deadlines{Conn: relay}
+	over := make(chan error, 1)
+	go func() {
+		_, err := Options{Host: "node", Shell: "/bin/sh"}.serve(t.Context(), recorded, "client")
+		over <- err
+	}()
+	conn, err := commlib.Server(nc, commlib.Options{}, func(*commlib.ConnectRequest) commlib.ConnectResponse {
+		return commlib.ConnectResponse{Condition: commlib.Connected}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	if at := recorded.write.Load(); at == nil || !at.IsZero() {
+		t.Errorf("the client must read until %v, expected no deadline", at)
+	}
+	conn.Abort()
+	<-over // an error: the client has disconnected before the job started
 }
 
 // TestEncrypted checks that the relay encrypts the connection with a client that has sent its certificate,
