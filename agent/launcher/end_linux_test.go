@@ -139,6 +139,7 @@ func TestFrontIgnoresSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	defer said.Close()
 	stderr := os.Stderr
 	os.Stderr = said // which the front gets
 	defer func() { os.Stderr = stderr }()
@@ -150,7 +151,6 @@ func TestFrontIgnoresSignal(t *testing.T) {
 	if line, err := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
 		t.Fatalf("the front says %q (%v)", line, err)
 	}
-	said.Close()
 	signals <- unix.SIGTERM
 	select {
 	case err := <-done:

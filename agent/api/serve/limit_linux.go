@@ -127,7 +127,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		}
 		key, who, err := l.key(c)
 		if u, ok := c.(*net.UnixConn); ok {
-			c = passed.Conn{UnixConn: u}
+			c = passed.NewConn(u)
 		}
 		if err != nil {
 			c.Close() // it may be closed already

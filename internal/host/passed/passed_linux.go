@@ -76,13 +76,28 @@ func of(control []byte) (fds []int) {
 }
 
 // Conn is a connection whose Read and Close do not wait for descriptors that the other side passes. All of them are closed.
-type Conn struct{ *net.UnixConn }
+type Conn struct {
+	*net.UnixConn
+	refuses bool // the kernel does not let any descriptor through
+}
+
+// NewConn returns a Conn. If Refuse has had an effect on its socket, it is as fast as the connection itself.
+func NewConn(c *net.UnixConn) Conn {
+	refuses := false
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			lets, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, soPassRights)
+			refuses = err == nil && lets == 0
+		})
+	}
+	return Conn{c, refuses}
+}
 
 var controls = sync.Pool{New: func() any { b := make([]byte, unix.CmsgSpace(4*mostPassed)); return &b }}
 
 // Read reads data.
 func (c Conn) Read(b []byte) (int, error) {
-	if len(b) == 0 {
+	if len(b) == 0 || c.refuses {
 		return c.UnixConn.Read(b)
 	}
 	control := controls.Get().(*[]byte)
@@ -99,6 +114,8 @@ func (c Conn) Read(b []byte) (int, error) {
 
 // Close closes the connection.
 func (c Conn) Close() error {
-	HangUpConn(c.UnixConn)
+	if !c.refuses {
+		HangUpConn(c.UnixConn)
+	}
 	return c.UnixConn.Close()
 }

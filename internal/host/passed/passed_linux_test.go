@@ -76,7 +76,7 @@ func TestConn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Conn{u}
+	c := NewConn(u)
 	for _, text := range []string{"one", "two"} {
 		fd := testenv.Lingering(t)
 		if _, _, err := other.WriteMsgUnix([]byte(text), unix.UnixRights(fd), nil); err != nil {
@@ -103,7 +103,7 @@ func TestConn(t *testing.T) {
 	}
 	defer u.Close()
 	other.Close()
-	if n, err := (Conn{u}).Read(make([]byte, 1)); n != 0 || err != io.EOF { //nolint:errorlint // readers expect io.EOF itself
+	if n, err := NewConn(u).Read(make([]byte, 1)); n != 0 || err != io.EOF { //nolint:errorlint // readers expect io.EOF itself
 		t.Errorf("the end is %d, %v", n, err)
 	}
 }
