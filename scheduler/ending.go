@@ -7,7 +7,7 @@ import (
 )
 
 // ending counts the slots that a parallel job with -R y would get after the end of everything in the plan, while its
-// slots for now are collected in turns ($round_robin). Grid Engine counts both. Slots that are taken of a queue
+// present slots are collected in turns ($round_robin). Grid Engine counts both. Slots that are taken of a queue
 // instance are not subtracted from those at the end, but they are from the quotas at the end. So each turn takes from
 // the quotas, and where nothing is left now and later, the queue instance becomes useless for all numbers of the range
 // (tested). A nil ending counts nothing.
@@ -50,7 +50,7 @@ func (p *placing) offerAtEnd(host HostID) *offer {
 	return &o
 }
 
-// tag compares a host with the quotas for now and for the end before slots are taken of it. It reports whether the
+// tag compares a host with the present quotas and with those at the end before slots are taken of it. It reports whether the
 // host has slots at the end, and notes queue instances that have none at either time.
 func (p *placing) tag(now *offer) bool {
 	end, later := p.offerAtEnd(now.host), false

@@ -79,7 +79,7 @@ func (t *trace) bar(id HostID) {
 	}
 }
 
-// sortedOut holds the places that quotas rule out while a place is looked for, although the job might fit there. A nil
+// sortedOut holds the places that quotas rule out during one search, although the job might fit there. A nil
 // sortedOut rules out nothing.
 type sortedOut struct{ queues, hosts []bool }
 

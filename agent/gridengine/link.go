@@ -667,7 +667,7 @@ type jobState struct {
 	ended  bool
 	flush  bool // report it at once
 	told   bool // sge_qmaster has got a report of it
-	// patient says that nobody waits for its start: see startDue.
+	// patient says that neither sge_qmaster nor a user waits for the report of its start: see startDue.
 	patient   bool
 	delivered time.Time // when a patient job was delivered
 	began     bool

@@ -18,7 +18,7 @@ type queues struct {
 // limits in them to the requests of the job.
 const mostQueues = 64
 
-// of does what queueOf does. The lists in the result are shared: nobody may change them.
+// of does what queueOf does. The caller must not change the lists in the result, which are shared.
 func (c *queues) of(q *message.Queue, host string) (qconf.QueueInstance, error) {
 	if c == nil {
 		return queueOf(q, host)

@@ -32,7 +32,7 @@ type owners struct {
 	turns map[string]*ownTurns
 }
 
-// ownTurns are the turns of one owner, until nobody has or wants one.
+// ownTurns counts the turns of one owner. It exists while an order of this owner has a turn or waits for one.
 type ownTurns struct {
 	room  chan struct{}
 	users int // guarded by owners.mu

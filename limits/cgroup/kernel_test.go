@@ -300,7 +300,7 @@ func TestDeniedDevice(t *testing.T) {
 	}
 	later := create(t, m, "3.1", Limits{Filter: true})
 	if out, err := run(t, later, script).CombinedOutput(); err != nil {
-		t.Errorf("a job that may open all devices for now: %v, %s", err, out)
+		t.Errorf("a job without denied devices: %v, %s", err, out)
 	}
 	if err := Deny(later.Paths(), []Device{{Major: 1, Minor: 7}}); err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func TestRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if errors.Is(err, unix.ENOPROTOOPT) {
-		t.Skip("needs Linux 6.16")
+		t.Skip("the kernel has no SO_PASSRIGHTS, which Linux 6.16 added")
 	}
 	other, dialed := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
 	if dialed != nil {
