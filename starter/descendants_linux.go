@@ -28,11 +28,13 @@ func childless() bool {
 // IDs.
 type strays map[int]uint64
 
-func (s strays) add(pid int) { s[pid] = process.Read(pid).Start }
+func (s strays) add(pid int) { s[pid] = process.Start(pid) }
 
+// has reports whether a process is a stray. A process of which that cannot be known belongs to the step: it gets its
+// limits and its signals.
 func (s strays) has(pid int) bool {
 	start, ok := s[pid]
-	return ok && start == process.Read(pid).Start
+	return ok && start != 0 && start == process.Start(pid)
 }
 
 // beginStep records which processes earlier steps have left running. They do not belong to the new

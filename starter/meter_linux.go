@@ -74,7 +74,7 @@ func (m *meter) count() {
 	sum := func() time.Duration {
 		cpu := rusageTime(&m.s.reaped)
 		for _, pid := range m.list {
-			cpu += process.Read(pid).Waited
+			cpu += process.Waited(pid)
 		}
 		return cpu + m.clocks()
 	}
@@ -131,24 +131,37 @@ func (m *meter) measureProcesses(list []int) {
 	swapped := hasSwap()
 	m.rss, m.swap = 0, 0
 	for _, pid := range list {
-		m.rss += process.Read(pid).RSS
+		p := process.Read(pid)
+		m.rss += p.RSS
 		if swapped {
-			m.swap += process.Swap(pid)
+			m.swap += p.Swap
 		}
 	}
 	if m.rss+m.swap <= m.confirm {
 		return
 	}
 	var rss, swap uint64
+	var waited time.Duration // for processes that hold up the kernel: once, not once for each
 	for _, pid := range list {
-		r, w, ok := process.Share(pid)
+		var r, w uint64
+		var ok bool
+		if waited < mostWait {
+			began := time.Now()
+			if r, w, ok = process.Share(pid); !ok {
+				waited += time.Since(began)
+			}
+		}
 		if !ok {
-			r = process.Read(pid).RSS
+			p := process.Read(pid)
+			r, w = p.RSS, p.Swap
 		}
 		rss, swap = rss+r, swap+w
 	}
 	m.rss, m.swap = min(m.rss, rss), min(m.swap, swap)
 }
+
+// mostWait is how long a measurement waits for processes that do not let the kernel tell their shares of memory.
+const mostWait = time.Second
 
 // hasSwap reports whether the host has swap space.
 func hasSwap() bool {
@@ -156,15 +169,15 @@ func hasSwap() bool {
 	return unix.Sysinfo(&info) != nil || info.Totalswap > 0
 }
 
-// transfer holds the I/O counters of this process and of its thread that does all reading and writing.
+// transfer holds the I/O counters of this process, and what it has read and written itself.
 type transfer struct{ all, own process.Transfer }
 
 // collected returns the I/O of reaped processes and their reaped children. The
 // kernel adds these to the counters of this process, as it does with CPU time.
 func (t transfer) collected() process.Transfer { return t.all.Minus(t.own) }
 
-// ioFiles are the I/O counters of this process and of its thread that does all reading and writing.
-// They stay open: a process that other processes of its user may not inspect (PR_SET_DUMPABLE)
+// ioFiles are the I/O counters of this process and of its thread that does all reading and writing, except what
+// process.Helped counts. They stay open: a process that other processes of its user may not inspect (PR_SET_DUMPABLE)
 // cannot open them itself.
 type ioFiles struct{ all, own int }
 
@@ -183,7 +196,10 @@ func (f ioFiles) read() transfer {
 	if f.all < 0 || f.own < 0 {
 		return transfer{}
 	}
-	return transfer{transferred(f.all), transferred(f.own)}
+	// In this order, so that nothing that this process reads meanwhile counts as read by the job.
+	own := process.Helped()
+	all := transferred(f.all)
+	return transfer{all, transferred(f.own).Plus(own)}
 }
 
 func transferred(fd int) process.Transfer {

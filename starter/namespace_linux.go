@@ -84,7 +84,7 @@ func (s *Shepherd) findNamespace() error {
 
 // recordOf returns the line that identifies a namespace and a process that has it open.
 func recordOf(pid, fd int, st *unix.Stat_t) string {
-	return itoa(pid) + " " + strconv.FormatUint(process.Read(pid).Start, 10) + " " + itoa(fd) + " " +
+	return itoa(pid) + " " + strconv.FormatUint(process.Start(pid), 10) + " " + itoa(fd) + " " +
 		strconv.FormatUint(st.Dev, 10) + " " + strconv.FormatUint(st.Ino, 10) + "\n"
 }
 

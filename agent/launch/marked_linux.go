@@ -89,18 +89,21 @@ func survivors(dir *jobdir.Dir) (list []seen, swept bool, err error) {
 
 // seen is a process that was seen in /proc.
 type seen struct {
-	pid    int
-	parent int
-	start  uint64
+	pid   int
+	start uint64 // 0 if the process did not let the kernel tell
+	user  int    // real user ID
 }
 
-// gone reports whether the process has ended.
+// gone reports whether the process has ended. If its start is not known, any process with this ID counts.
 func (p seen) gone() bool {
-	st := process.Read(p.pid)
-	if st.State == 0 {
+	switch process.Read(p.pid).State {
+	case 0:
 		return !unreadable(p.pid)
+	case 'Z', 'X':
+		return true
 	}
-	return st.Start != p.start || st.State == 'Z' || st.State == 'X'
+	start := process.Start(p.pid)
+	return start != 0 && p.start != 0 && start != p.start
 }
 
 // kill ends the process, unless its process ID has been reused.
@@ -112,7 +115,12 @@ func (p seen) kill() {
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	if process.Read(p.pid).Start != p.start {
+	switch start := process.Start(p.pid); {
+	case start == 0 || p.start == 0: // a process can hold up the question
+		if now := process.Read(p.pid); now.State == 0 || now.User != p.user {
+			return
+		}
+	case start != p.start:
 		return
 	}
 	if err != nil { // before Linux 5.3
@@ -135,8 +143,10 @@ func (j *Job) marked() (list []seen, err error) {
 	}
 	self := os.Getpid()
 	mark := []byte("SGE_JOB_SPOOL_DIR=" + j.Dir.Path())
-	all := map[int][]seen{} // by parent
+	children := map[int][]int{}
 	found := map[int]bool{}
+	// The start is read only of processes of the job, because processes of others could hold up the question. Before and after
+	// it the process is one of the job, so it is the start of that process.
 	for _, pid := range pids {
 		st := process.Read(pid)
 		if pid == self || st.State == 'Z' {
@@ -148,26 +158,39 @@ func (j *Job) marked() (list []seen, err error) {
 			}
 			continue
 		}
-		p := seen{pid, st.Parent, st.Start}
-		all[p.parent] = append(all[p.parent], p)
+		children[st.Parent] = append(children[st.Parent], pid)
 		marked, cause := j.hasMark(pid, mark)
 		if cause != nil && unreadable(pid) {
 			err = fmt.Errorf("cannot read process %d: %w", pid, cause)
 		}
-		if marked {
+		if !marked {
+			continue
+		}
+		p := see(pid)
+		if still, _ := j.hasMark(pid, mark); still {
 			found[pid] = true
 			list = append(list, p)
 		}
 	}
 	for i := 0; i < len(list); i++ {
-		for _, child := range all[list[i].pid] {
-			if !found[child.pid] {
-				found[child.pid] = true
-				list = append(list, child)
+		parent := list[i].pid
+		for _, pid := range children[parent] {
+			if found[pid] {
+				continue
+			}
+			p := see(pid)
+			if process.Read(pid).Parent == parent {
+				found[pid] = true
+				list = append(list, p)
 			}
 		}
 	}
 	return list, err
+}
+
+// see identifies the process that has an ID.
+func see(pid int) seen {
+	return seen{pid: pid, start: process.Start(pid), user: process.Read(pid).User}
 }
 
 // hasMark reports whether a process itself has a mark of the job.
@@ -186,7 +209,10 @@ func (j *Job) hasMark(pid int, environment []byte) (bool, error) {
 	if len(ids) == 0 || ids[0] != j.own.uid && !slices.Contains(j.own.users, ids[0]) {
 		return false, nil
 	}
-	b, err := oslite.Read(path + "/environ")
+	var b []byte
+	if !process.InTime(pid, func() { b, err = oslite.Read(path + "/environ") }) {
+		return false, errHeldUp
+	}
 	if errors.Is(err, fs.ErrPermission) {
 		// A program that others may not trace (ssh-agent(1)): a daemon without root's rights recognises it
 		// by its ancestors only.
@@ -204,6 +230,8 @@ func (j *Job) hasMark(pid int, environment []byte) (bool, error) {
 	}
 	return false, nil
 }
+
+var errHeldUp = errors.New("it holds up the kernel")
 
 // numbersOf returns the numbers after a key of /proc/PID/status.
 func numbersOf(status []byte, key string) []int {

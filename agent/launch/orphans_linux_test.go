@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/internal/testenv/heldup"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/process"
@@ -140,6 +141,38 @@ func testOrphans(t *testing.T, how string, another bool) {
 	p.nothingLeft(t)
 }
 
+// TestHeldUpProcessDelaysNoCollection checks that the end of a job whose supervisor was killed does not wait for a process of
+// another user that holds up the kernel (see package heldup).
+func TestHeldUpProcessDelaysNoCollection(t *testing.T) {
+	pid, _ := heldup.Start(t)
+	p := newPlace(t)
+	j, err := Prepare(p.spool, must(p.order(spread(p.dir+"/out"))), seven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched(t, j)
+	inner := pidIn(t, p.dir+"/out/inner")
+	j.Destroy()
+	status := waited(t, j)
+	outcome := make(chan *job.Outcome, 1)
+	go func() { outcome <- j.Collect(status) }()
+	select {
+	case out := <-outcome:
+		if out.Failed != job.FailedNoExitStatus || alive(inner) {
+			t.Errorf("outcome %+v; the job's process lives: %t", out, alive(inner))
+		}
+	case <-time.After(patience):
+		t.Fatalf("the collection waits for process %d", pid)
+	}
+	if err := j.Remove(false); err != nil {
+		t.Error(err)
+	}
+	if !alive(pid) {
+		t.Error("the process of another user was ended")
+	}
+	p.nothingLeft(t)
+}
+
 // TestUnreadableProcesses checks that an agent that has too many open files to read /proc does not
 // take the remaining processes of a job for ended. It keeps the job until it has ended them.
 func TestUnreadableProcesses(t *testing.T) {
@@ -150,7 +183,7 @@ func TestUnreadableProcesses(t *testing.T) {
 	}
 	launched(t, j)
 	inner := pidIn(t, p.dir+"/out/inner")
-	survivor := seen{pid: inner, start: process.Read(inner).Start}
+	survivor := seen{pid: inner, start: process.Start(inner)}
 	j.Destroy()
 	waited(t, j)
 
@@ -191,7 +224,7 @@ func TestSurvivorsKeepTheJob(t *testing.T) {
 	inner := pidIn(t, p.dir+"/out/inner")
 	j.Destroy()
 	waited(t, j)
-	survivor := seen{pid: inner, start: process.Read(inner).Start}
+	survivor := seen{pid: inner, start: process.Start(inner)}
 	if err := j.Dir.WriteFile(fileSwept, formatSurvivors([]seen{survivor})); err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +308,7 @@ func TestReaper(t *testing.T) {
 	until(t, "the end of the orphan", func() bool { return process.Read(orphan).State == 'Z' })
 	now := time.Now()
 	// Another process had its number.
-	r := Reaper{dead: map[int]corpse{orphan: {process.Read(orphan).Start - 1, now.Add(-2 * decay)}}}
+	r := Reaper{dead: map[int]corpse{orphan: {process.Start(orphan) - 1, now.Add(-2 * decay)}}}
 	r.look(now)
 	if process.Read(orphan).State != 'Z' {
 		t.Error("it was collected at first sight")

@@ -48,13 +48,12 @@ func (r *Reaper) look(now time.Time) int {
 	}
 	dead, n := map[int]corpse{}, 0
 	for _, pid := range process.Children(os.Getpid()) {
-		st := process.Read(pid)
-		if _, ours := children.Load(pid); ours || st.State != 'Z' {
+		if _, ours := children.Load(pid); ours || process.Read(pid).State != 'Z' {
 			continue
 		}
 		c, known := r.dead[pid]
-		if !known || c.start != st.Start {
-			c = corpse{st.Start, now}
+		if start := process.Start(pid); !known || c.start != start {
+			c = corpse{start, now}
 		}
 		if now.Sub(c.since) >= decay {
 			var status unix.WaitStatus

@@ -20,14 +20,14 @@ type supervisor struct {
 	pid   int
 	child bool
 	file  *os.File // its pidfd, in the runtime's poller; nil before Linux 5.3
-	start uint64   // process.Stat.Start, if there is no descriptor
+	start uint64   // process.Start, if there is no descriptor
 }
 
 // newSupervisor takes over a descriptor of a process; -1 for none.
 func newSupervisor(pid, pidfd int) *supervisor {
 	s := &supervisor{pid: pid}
 	if pidfd < 0 {
-		s.start = process.Read(pid).Start
+		s.start = process.Start(pid)
 		return s
 	}
 	// Only for descriptors that do not block is a file waited for without a thread.
@@ -65,7 +65,7 @@ const namePrefix = "sge_shep"
 func (s *supervisor) signal(sig syscall.Signal) error {
 	var err error
 	if s.file == nil {
-		if err = unix.ESRCH; process.Read(s.pid).Start == s.start {
+		if err = unix.ESRCH; process.Start(s.pid) == s.start {
 			err = unix.Kill(s.pid, sig)
 		}
 	} else {
@@ -105,8 +105,7 @@ func (s *supervisor) ended(fd int) (status syscall.WaitStatus, ended bool, err e
 		}
 	}
 	if fd < 0 {
-		now := process.Read(s.pid)
-		return 0, now.Start != s.start || now.State == 'Z', nil
+		return 0, process.Start(s.pid) != s.start || process.Read(s.pid).State == 'Z', nil
 	}
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, 0)

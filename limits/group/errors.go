@@ -24,7 +24,7 @@ func (e *NotSupportedError) Unwrap() error { return e.Err }
 // A Process is a process that has survived SIGKILL so far.
 type Process struct {
 	PID   int
-	Name  string // as in /proc/PID/stat
+	Name  string // as in /proc/PID/status
 	State byte   // proc(5); 'D' is uninterruptible sleep, which delays SIGKILL
 }
 

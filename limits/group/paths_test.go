@@ -155,20 +155,20 @@ func TestMemoryLimitNames(t *testing.T) {
 	}
 }
 
-func TestParseStat(t *testing.T) {
+func TestParseStatus(t *testing.T) {
 	tests := map[string]struct {
 		text string
 		want Process
 	}{
-		"a process":                    {"12 (cat) S 1 12 12 0", Process{12, "cat", 'S'}},
-		"a name with parentheses":      {"12 (a) R (b) D 1 12", Process{12, "a) R (b", 'D'}},
-		"a text that is cut off":       {"12 (cat)", Process{12, "cat", 0}},
+		"a process":                    {"Name:\tcat\nUmask:\t0022\nState:\tS (sleeping)\nPid:\t12\n", Process{12, "cat", 'S'}},
+		"a name like another line":     {"Name:\tState:\tR\nState:\tD (disk sleep)\n", Process{12, "State:\tR", 'D'}},
+		"a text that is cut off":       {"Name:\tcat\n", Process{12, "cat", 0}},
 		"a text that is no such thing": {"12", Process{12, "", 0}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := parseStat(12, test.text); got != test.want {
-				t.Errorf("parseStat = %+v, want %+v", got, test.want)
+			if got := parseStatus(12, test.text); got != test.want {
+				t.Errorf("parseStatus = %+v, want %+v", got, test.want)
 			}
 		})
 	}

@@ -166,26 +166,28 @@ func (g *Group) Left() ([]Process, error) {
 	pids, err := g.PIDs()
 	var list []Process
 	for _, pid := range pids {
-		text, err := readFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		// stat could wait for as long as the process likes: see package process.
+		text, err := readFile("/proc/" + strconv.Itoa(pid) + "/status")
 		if err != nil {
 			continue
 		}
-		list = append(list, parseStat(pid, text))
+		list = append(list, parseStatus(pid, text))
 	}
 	return list, err
 }
 
-// parseStat reads name and state from /proc/PID/stat. The name is in parentheses and may contain
-// any characters, including parentheses.
-func parseStat(pid int, text string) Process {
+// parseStatus reads name and state from /proc/PID/status. The name cannot contain the end of a line.
+func parseStatus(pid int, text string) Process {
 	p := Process{PID: pid}
-	from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
-	if from < 0 || to < from {
-		return p
-	}
-	p.Name = text[from+1 : to]
-	if rest := strings.TrimSpace(text[to+1:]); rest != "" {
-		p.State = rest[0]
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":\t")
+		switch {
+		case key == "Name":
+			p.Name = value
+		case key == "State" && value != "":
+			p.State = value[0]
+			return p
+		}
 	}
 	return p
 }

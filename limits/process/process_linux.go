@@ -23,17 +23,15 @@ import (
 	"github.com/execd-project/execd/internal/oslite"
 )
 
-// Stat is a part of /proc/PID/stat. The zero value means that there is no such process.
+// Stat is a part of /proc/PID/status. The zero value means that there is no such process.
 type Stat struct {
 	State   byte // 'R', 'S', 'D', 'Z'…; 0 if there is no such process
 	Parent  int
 	Group   int // process group
 	Session int
-	Start   uint64 // ticks since boot; distinguishes processes with the same number
-	// Waited is the CPU time of the descendants that the process has waited for. If a process
-	// ignores SIGCHLD, the time of its children is lost.
-	Waited time.Duration
-	RSS    uint64 // bytes in RAM, including shared memory
+	User    int    // real user ID
+	RSS     uint64 // bytes in RAM, including shared memory
+	Swap    uint64 // bytes
 }
 
 // tick is the unit of times in proc(5) (sysconf(3), _SC_CLK_TCK). It is the same on every
@@ -42,21 +40,42 @@ const tick = time.Second / 100
 
 // The fields of /proc/PID/stat after the name, counted from 0.
 const (
-	fieldState    = 0
-	fieldParent   = 1
-	fieldGroup    = 2
-	fieldSession  = 3
 	fieldWaitUser = 13
 	fieldWaitSys  = 14
 	fieldStart    = 19
-	fieldRSS      = 21
-	fieldsWeNeed  = 22
 )
 
 // Read returns the status of a process. It is zero if the process no longer exists.
 func Read(pid int) Stat {
-	var room [1024]byte // the line has at most about 500 bytes
-	return parse(file(pid, "/stat", room[:]))
+	var room [4096]byte // the file has about 1500 bytes, but a line may have a group ID for each of 65,536 groups
+	f := open(pid, "/status")
+	if f < 0 {
+		return Stat{}
+	}
+	defer closeFile(f)
+	l := lines{fd: f, room: room[:]}
+	return parse(&l)
+}
+
+// Start returns the time at which a process has started, in ticks since the start of the kernel: processes with the
+// same number have different ones. It is 0 if there is no such process, or if the process does not let the kernel tell.
+func Start(pid int) uint64 {
+	start, _ := times(pid)
+	return start
+}
+
+// Waited returns the CPU time of the descendants that a process has waited for. If a process
+// ignores SIGCHLD, the time of its children is lost. It is 0 if there is no such process, or if the process does not let
+// the kernel tell.
+func Waited(pid int) time.Duration {
+	_, waited := times(pid)
+	return waited
+}
+
+func times(pid int) (start uint64, waited time.Duration) {
+	c, b := fileInTime(pid, "/stat", patience)
+	defer c.release()
+	return parseTimes(b)
 }
 
 // Name returns the name of a process, even if it has exited and was not waited for yet (proc(5),
@@ -82,81 +101,169 @@ func Name(pid int) string {
 // file reads a small file of a process. It allocates nothing: a supervisor calls it repeatedly for
 // as long as its job runs, and garbage uses memory, too.
 func file(pid int, name string, room []byte) []byte {
+	fd := open(pid, name)
+	if fd < 0 {
+		return nil
+	}
+	n := read(fd, room)
+	closeFile(fd)
+	return room[:max(n, 0)]
+}
+
+// open opens a file of a process. It returns -1 if it cannot be opened.
+func open(pid int, name string) int {
 	var path [64]byte
 	p := append(strconv.AppendInt(append(path[:0], "/proc/"...), int64(pid), 10), name...)
 	p = append(p, 0)
 	at := unix.AT_FDCWD
-	var fd, n uintptr
-	errno := unix.EINTR
-	for errno == unix.EINTR {
-		fd, _, errno = unix.Syscall6(unix.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+	for {
+		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
 			unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+		switch errno {
+		case 0:
+			return int(fd)
+		case unix.EINTR:
+		default:
+			return -1
+		}
 	}
-	if errno != 0 {
-		return nil
-	}
-	errno = unix.EINTR
-	for errno == unix.EINTR {
-		n, _, errno = unix.Syscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(room))), uintptr(len(room)))
-	}
-	_, _, _ = unix.Syscall(unix.SYS_CLOSE, fd, 0, 0)
-	if errno != 0 {
-		return nil
-	}
-	return room[:n]
 }
 
-// parse reads the line of /proc/PID/stat. The name is in parentheses and may contain any
+// read reads once. It returns -1 if that fails.
+func read(fd int, room []byte) int {
+	for {
+		n, _, errno := unix.Syscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(room))), uintptr(len(room)))
+		switch errno {
+		case 0:
+			return int(n)
+		case unix.EINTR:
+		default:
+			return -1
+		}
+	}
+}
+
+func closeFile(fd int) { _, _, _ = unix.Syscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
+
+// lines reads a file line by line. It skips lines that are longer than its buffer.
+type lines struct {
+	fd       int
+	room     []byte
+	from, to int  // what was read and not returned yet
+	skipping bool // the rest of a line that is too long
+}
+
+// next returns the next line, without its end. It is valid until the next call. ok is false at the end of the file.
+func (l *lines) next() (line []byte, ok bool) {
+	for {
+		for i := l.from; i < l.to; i++ {
+			if l.room[i] != '\n' {
+				continue
+			}
+			line = l.room[l.from:i]
+			l.from = i + 1
+			if !l.skipping {
+				return line, true
+			}
+			l.skipping = false
+		}
+		if l.from == 0 && l.to == len(l.room) {
+			l.skipping = true
+		}
+		if l.skipping {
+			l.from = l.to
+		}
+		l.to = copy(l.room, l.room[l.from:l.to])
+		l.from = 0
+		n := read(l.fd, l.room[l.to:])
+		if n <= 0 {
+			return nil, false
+		}
+		l.to += n
+	}
+}
+
+// parse reads /proc/PID/status. The name of the process, which comes first, cannot contain the end of a line.
+func parse(l *lines) (s Stat) {
+	for {
+		line, ok := l.next()
+		if !ok {
+			return s
+		}
+		text := unsafe.String(unsafe.SliceData(line), len(line)) // valid as long as line
+		key, value, _ := strings.Cut(text, ":")
+		value = strings.TrimSpace(value)
+		switch key {
+		case "State":
+			if value != "" {
+				s.State = value[0]
+			}
+		case "PPid":
+			s.Parent = number(value)
+		case "Uid":
+			s.User = number(value)
+		case "NSpgid":
+			s.Group = number(value)
+		case "NSsid":
+			s.Session = number(value)
+		case "VmRSS":
+			s.RSS = kibibytes(value)
+		case "VmSwap":
+			s.Swap = kibibytes(value)
+		}
+	}
+}
+
+// number returns the first number of a list: the one that counts where this process is.
+func number(list string) int {
+	first, _, _ := strings.Cut(list, "\t")
+	n, _ := strconv.Atoi(first)
+	return n
+}
+
+func kibibytes(value string) uint64 {
+	n, _ := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(value, "kB")), 10, 64)
+	return n << 10
+}
+
+// parseTimes reads the line of /proc/PID/stat. The name is in parentheses and may contain any
 // characters, including parentheses.
-func parse(line []byte) Stat {
+func parseTimes(line []byte) (start uint64, waited time.Duration) {
 	at := len(line) - 1
 	for at >= 0 && line[at] != ')' {
 		at--
 	}
-	var s Stat
 	n := 0
-	for at++; at < len(line) && n < fieldsWeNeed; n++ {
+	for at++; at < len(line) && n <= fieldStart; n++ {
 		for at < len(line) && line[at] == ' ' {
 			at++
 		}
-		begin, v := at, uint64(0)
+		v := uint64(0)
 		for ; at < len(line) && line[at] != ' '; at++ {
 			v = v*10 + uint64(line[at]-'0')
 		}
 		switch n {
-		case fieldState:
-			if begin < len(line) {
-				s.State = line[begin]
-			}
-		case fieldParent:
-			s.Parent = int(v)
-		case fieldGroup:
-			s.Group = int(v)
-		case fieldSession:
-			s.Session = int(v)
 		case fieldWaitUser, fieldWaitSys:
-			s.Waited += time.Duration(v) * tick
+			waited += time.Duration(v) * tick
 		case fieldStart:
-			s.Start = v
-		case fieldRSS:
-			s.RSS = v * uint64(unix.Getpagesize())
+			start = v
 		}
 	}
-	if n < fieldsWeNeed {
-		return Stat{}
+	if n <= fieldStart {
+		return 0, 0
 	}
-	return s
+	return start, waited
 }
 
 // Age returns how long a process has existed, with a resolution of 10 ms. It is 0 if there is no such
-// process.
+// process, or if the process does not let the kernel tell.
 func Age(pid int) time.Duration {
-	s := Read(pid)
+	start := Start(pid)
 	var now unix.Timespec // since boot, as the start of a process (proc(5))
-	if s.State == 0 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+	if start == 0 || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
 		return 0
 	}
-	return max(time.Duration(now.Nano())-time.Duration(s.Start)*tick, 0)
+	return max(time.Duration(now.Nano())-time.Duration(start)*tick, 0)
 }
 
 // CPU returns the CPU time that a process has used itself, in all its threads including finished
@@ -173,19 +280,12 @@ func CPU(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Swap returns the swap space used by a process, in bytes.
-func Swap(pid int) uint64 {
-	var room [4096]byte
-	n, _ := size(file(pid, "/status", room[:]), "VmSwap:")
-	return n
-}
-
 // Share returns the memory of a process in RAM and in swap, in bytes. Of shared memory it counts
 // only the process's proportional share. The kernel needs milliseconds for gigabytes. ok is false
-// if the caller may not read it, or if there is no such process.
+// if the caller may not read it, if there is no such process, or if the kernel needs more than two seconds.
 func Share(pid int) (rss, swap uint64, ok bool) {
-	var room [2048]byte
-	b := file(pid, "/smaps_rollup", room[:])
+	c, b := fileInTime(pid, "/smaps_rollup", patienceForMemory)
+	defer c.release()
 	rss, ok = size(b, "Pss:")
 	swap, _ = size(b, "SwapPss:")
 	return rss, swap, ok
@@ -205,10 +305,10 @@ func (t Transfer) Minus(other Transfer) Transfer {
 }
 
 // Transferred returns the I/O of a process and its reaped children: bytes and calls of reads and
-// writes together. It is 0 if the caller may not read the counters.
+// writes together. It is 0 if the caller may not read the counters, or if the process does not let the kernel tell.
 func Transferred(pid int) Transfer {
-	var room [512]byte
-	b := file(pid, "/io", room[:])
+	c, b := fileInTime(pid, "/io", patience)
+	defer c.release()
 	return TransferText(unsafe.String(unsafe.SliceData(b), len(b)))
 }
 

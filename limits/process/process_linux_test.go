@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -12,32 +14,132 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/testenv"
+	"github.com/execd-project/execd/internal/testenv/heldup"
 )
 
+// linesOf returns the lines of a text, read with a small buffer.
+func linesOf(t testing.TB, text []byte) *lines {
+	t.Helper()
+	fd, err := unix.MemfdCreate("text", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if _, err := unix.Pwrite(fd, text, 0); err != nil {
+		t.Fatal(err)
+	}
+	return &lines{fd: fd, room: make([]byte, 64)}
+}
+
 func TestParse(t *testing.T) {
-	// Like the line of a real process that has chosen an unusual name.
-	const line = "4711 (a) R 1 (b) S 42 43 44 0 -1 4194560 180 0 7 0 12 3 250 50 20 0 1 0 987654 5242880 25 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
-	got := parse([]byte(line))
-	want := Stat{State: 'S', Parent: 42, Group: 43, Session: 44, Start: 987654, Waited: 3 * time.Second, RSS: 25 * uint64(unix.Getpagesize())}
-	if got != want {
+	// Like the file of a process with many groups.
+	text := "Name:\tcat\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t7\nPid:\t7\nPPid:\t42\nUid:\t1000\t0\t0\t0\nGroups:\t" + strings.Repeat("65534 ", 1000) +
+		"\nNStgid:\t7\t1\nNSpgid:\t43\t1\nNSsid:\t44\t0\nVmRSS:\t     100 kB\nVmSwap:\t       8 kB\nThreads:\t1\n"
+	want := Stat{State: 'S', Parent: 42, User: 1000, Group: 43, Session: 44, RSS: 100 << 10, Swap: 8 << 10}
+	if got := parse(linesOf(t, []byte(text))); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	if got := parse(linesOf(t, nil)); got != (Stat{}) {
+		t.Errorf("of nothing: %+v", got)
+	}
+}
+
+func TestParseTimes(t *testing.T) {
+	// Like the line of a real process that has chosen an unusual name.
+	const line = "4711 (a) R 1 (b) S 42 43 44 0 -1 4194560 180 0 7 0 12 3 250 50 20 0 1 0 987654 5242880 25 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+	if start, waited := parseTimes([]byte(line)); start != 987654 || waited != 3*time.Second {
+		t.Errorf("got %d, %s", start, waited)
+	}
 	for _, cut := range []int{0, 4, 10, 30, 60} {
-		if got := parse([]byte(line[:cut])); got != (Stat{}) {
-			t.Errorf("of the first %d bytes: %+v", cut, got)
+		if start, waited := parseTimes([]byte(line[:cut])); start != 0 || waited != 0 {
+			t.Errorf("of the first %d bytes: %d, %s", cut, start, waited)
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
+	f.Add([]byte("Name:\tinit\nState:\tS (sleeping)\nPPid:\t0\nNSpgid:\t1\nVmRSS:\t 9 kB\n"))
 	f.Add([]byte("1 (init) S 0 1 1 0 -1 4194560 180 0 7 0 12 3 250 50 20 0 1 0 9 5242880 25 1\n"))
 	f.Add([]byte(")"))
-	f.Fuzz(func(_ *testing.T, b []byte) { _ = parse(b) })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_ = parse(linesOf(t, b))
+		_, _ = parseTimes(b)
+	})
 }
 
 func FuzzSize(f *testing.F) {
 	f.Add([]byte("Pss:   12 kB\nSwapPss: 3 kB\n"), "Pss:")
 	f.Fuzz(func(_ *testing.T, b []byte, key string) { _, _ = size(b, key) })
+}
+
+// TestHeldUp checks that a process that holds up the kernel holds up no caller.
+func TestHeldUp(t *testing.T) {
+	pid, release := heldup.Start(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if s := Read(pid); s.State == 0 || s.Parent == 0 || s.Group == 0 || s.RSS == 0 {
+			t.Errorf("status %+v", s)
+		}
+		_, _ = Waited(pid), Age(pid) // which only newer kernels do not tell
+		if n := Transferred(pid); n != (Transfer{}) {
+			t.Errorf("transferred %+v", n)
+		}
+		if _, _, ok := Share(pid); ok {
+			t.Error("its share of memory is known")
+		}
+		if InTime(pid, func() {}) {
+			t.Error("the process is asked although it holds up another question")
+		}
+		if Start(os.Getpid()) == 0 {
+			t.Error("another process cannot be asked")
+		}
+	}()
+	const patience = time.Minute
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatal("a question has no answer")
+	}
+	release()
+	for end := time.Now().Add(patience); Start(pid) == 0; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("the process is not asked again after it was released")
+		}
+	}
+	if n := Transferred(pid); n.Calls == 0 {
+		t.Errorf("transferred %+v", n)
+	}
+}
+
+// TestHeldUpByMany checks that only some threads wait for processes.
+func TestHeldUpByMany(t *testing.T) {
+	set := func(all, user, of int) {
+		held.mu.Lock()
+		defer held.mu.Unlock()
+		held.list = nil
+		for i := range all {
+			q := &question{pid: -1, user: -1}
+			if i < of {
+				q.user = user
+			}
+			held.list = append(held.list, q)
+		}
+	}
+	t.Cleanup(func() { set(0, 0, 0) })
+	for name, test := range map[string]struct {
+		all, user, of int
+		want          bool
+	}{
+		"all":                 {mostHeld, -1, 1, false},
+		"all of this user":    {mostOfUser, os.Getuid(), mostOfUser, false},
+		"all of another user": {mostOfUser, os.Getuid() + 1, mostOfUser, true},
+	} {
+		set(test.all, test.user, test.of)
+		if got := InTime(os.Getpid(), func() {}); got != test.want || (Start(os.Getpid()) != 0) != test.want {
+			t.Errorf("%s: asked %t, expected %t", name, got, test.want)
+		}
+	}
 }
 
 // start runs a shell that stays until the test ends.
@@ -52,13 +154,14 @@ func TestReal(t *testing.T) {
 	cmd := start(t, `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; /bin/sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'; echo; read x`)
 	pid := cmd.Process.Pid
 	s := Read(pid)
-	if s.Parent != os.Getpid() || s.Group != unix.Getpgrp() || s.Start == 0 || s.RSS == 0 || s.State == 0 {
+	if s.Parent != os.Getpid() || s.Group != unix.Getpgrp() || Start(pid) == 0 || s.RSS == 0 || s.State == 0 {
 		t.Errorf("got %+v", s)
 	}
 	if child, me, none := Age(pid), Age(os.Getpid()), Age(-1); child <= 0 || me < child || none != 0 {
 		t.Errorf("ages: this process %s, its child %s, no process %s", me, child, none)
 	}
-	if s.Waited == 0 {
+	waited := Waited(pid)
+	if waited == 0 {
 		t.Error("no CPU time of the child that it has waited for")
 	}
 	if !slices.Contains(Children(os.Getpid()), pid) {
@@ -75,8 +178,8 @@ func TestReal(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	if total := cpu + s.Waited; cpu == 0 || total > used+20*time.Millisecond || total < used/2 {
-		t.Errorf("used %v and %v, the kernel says %v", cpu, s.Waited, used)
+	if total := cpu + waited; cpu == 0 || total > used+20*time.Millisecond || total < used/2 {
+		t.Errorf("used %v and %v, the kernel says %v", cpu, waited, used)
 	}
 	if s := Read(pid); s != (Stat{}) || CPU(pid) != 0 {
 		t.Errorf("it is gone, and has %+v, %v", s, CPU(pid))
@@ -104,9 +207,14 @@ func BenchmarkLook(b *testing.B) {
 			CPU(pid)
 		}
 	})
-	b.Run("stat", func(b *testing.B) {
+	b.Run("status", func(b *testing.B) {
 		for b.Loop() {
 			Read(pid)
+		}
+	})
+	b.Run("start", func(b *testing.B) {
+		for b.Loop() {
+			Start(pid)
 		}
 	})
 	b.Run("children", func(b *testing.B) {

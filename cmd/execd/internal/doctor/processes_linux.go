@@ -11,6 +11,7 @@ import (
 	"github.com/execd-project/execd/agent/paths"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/submission/claim"
+	"github.com/execd-project/execd/limits/process"
 )
 
 // Process is a process of a running daemon.
@@ -64,12 +65,12 @@ func findProcesses(sockets []string, users userdb.Database) []Process {
 
 // frontSpool returns the spool directory of a front, from its options; ok is false for a process that is none.
 func frontSpool(pid int) (dir string, ok bool) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err != nil {
+	text := commandLine(pid)
+	if text == "" {
 		return "", false
 	}
 	dir, _ = paths.Spool(true)
-	words := strings.Split(string(text), "\x00")
+	words := strings.Split(text, "\x00")
 	for i, word := range words {
 		if !strings.HasPrefix(word, "-") {
 			continue
@@ -88,21 +89,27 @@ func frontSpool(pid int) (dir string, ok bool) {
 	return dir, ok
 }
 
+// commandLine returns the words of a process, each with a NUL behind it. It is empty if they cannot be read: they are in
+// memory of the process, which can hold up the kernel.
+func commandLine(pid int) string {
+	var text []byte
+	if !process.InTime(pid, func() { text, _ = os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline") }) {
+		return ""
+	}
+	return string(text)
+}
+
 // launcherOf finds the launcher that uses a spool directory. It is a process of root, so no user can imitate it.
 func launcherOf(spool string, users userdb.Database) (p Process, ok bool) {
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range all {
-		text, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(text), "\x00--spool\x00"+spool+"\x00") {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			continue
-		}
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		pid, err := strconv.Atoi(filepath.Base(dir))
 		var info unix.Stat_t
+		if err != nil || unix.Stat(dir, &info) != nil || info.Uid != 0 {
+			continue
+		}
 		p, name, ok := readProcess(pid, users)
-		if ok && name == launcherName && unix.Stat(filepath.Dir(path), &info) == nil && info.Uid == 0 {
+		if ok && name == launcherName && strings.Contains(commandLine(pid), "\x00--spool\x00"+spool+"\x00") {
 			return p, true
 		}
 	}

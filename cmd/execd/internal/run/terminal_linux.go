@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"os"
 	"os/signal"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/execd-project/execd/internal/host/mail"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
+	"github.com/execd-project/execd/limits/process"
 )
 
 // keyboard handles the signals of a terminal: Ctrl-C deletes the job like qdel, Ctrl-Z suspends it.
@@ -192,28 +192,11 @@ func canBeResumed() bool {
 		if err != nil {
 			continue
 		}
-		if p, ok := statOf(pid); ok && p.group == group {
-			if parent, ok := statOf(p.parent); ok && parent.session == p.session && parent.group != group {
+		if p := process.Read(pid); p.State != 0 && p.Group == group {
+			if parent := process.Read(p.Parent); parent.State != 0 && parent.Session == p.Session && parent.Group != group {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-type processStat struct{ parent, group, session int }
-
-// statOf reads /proc/PID/stat (proc(5)).
-func statOf(pid int) (processStat, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	// The name is in parentheses and may contain any characters, including parentheses.
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if err != nil || len(f) < 4 {
-		return processStat{}, false
-	}
-	var n [3]int
-	for i := range n {
-		n[i], _ = strconv.Atoi(string(f[i+1]))
-	}
-	return processStat{n[0], n[1], n[2]}, true
 }
