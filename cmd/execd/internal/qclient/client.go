@@ -283,9 +283,11 @@ func variable(environment []string, name string) string {
 	return ""
 }
 
-// workingDirectory returns the working directory, under the name that the shell gave it (PWD).
+// workingDirectory returns the working directory under the kernel's name, which contains no symbolic
+// links, as the original does. If PWD is a link that leads elsewhere when the job starts, a job with
+// -cwd must still run, and write its files, where it was submitted.
 func workingDirectory() (string, error) {
-	dir, err := os.Getwd()
+	dir, err := unix.Getwd() // os.Getwd would return PWD
 	if err != nil {
 		return "", fmt.Errorf("cannot determine the working directory: %w", err)
 	}

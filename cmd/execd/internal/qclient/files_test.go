@@ -16,6 +16,23 @@ import (
 	"github.com/execd-project/execd/internal/testenv"
 )
 
+// TestWorkingDirectoryIsNoLink checks that a job with -cwd runs where it was submitted, also if the
+// submitter reached the directory through a link that is replaced before the job starts.
+func TestWorkingDirectoryIsNoLink(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "current")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "release"), 0o700), os.Symlink("release", link)); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(link) // also sets PWD
+	if got, err := workingDirectory(); err != nil || got != filepath.Join(dir, "release") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestDefaultOptionsInSharedDirectory checks that a file with default options in a directory that
 // others can write to is read if it is a regular file of the user. Nothing else at its path delays
 // the command.
