@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -69,7 +70,25 @@ func readOrWake(fd, wake int, p []byte) (int, error) {
 	}
 }
 
-// end makes the pending call of read and all later ones return errStopped.
+// stopped waits for end, at most for the given time, and reports whether it was called.
+func (k *keys) stopped(limit time.Duration) bool {
+	k.reading.Lock()
+	defer k.reading.Unlock()
+	until := time.Now().Add(limit)
+	stopped, _ := control(k.wake, func(wake int) (*bool, error) {
+		for {
+			polled := []unix.PollFd{{Fd: int32(wake), Events: unix.POLLIN}}
+			n, err := unix.Poll(polled, max(0, int(time.Until(until).Milliseconds())))
+			if !errors.Is(err, unix.EINTR) {
+				ended := n > 0 || err != nil
+				return &ended, nil
+			}
+		}
+	})
+	return stopped == nil || *stopped
+}
+
+// end makes the pending call of read and all later ones return errStopped, and stopped true.
 func (k *keys) end() {
 	k.stop.Close()
 	k.reading.Lock()

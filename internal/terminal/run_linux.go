@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -198,11 +199,7 @@ func (r *running) typing() error {
 		case errors.Is(err, io.EOF) && r.terminal, errors.Is(err, unix.EIO):
 			return &SignalError{unix.SIGHUP} // the terminal is closed
 		case errors.Is(err, io.EOF):
-			end := []byte{ctrlD}
-			if last != '\n' {
-				end = []byte{ctrlD, ctrlD} // the first one ends the line (termios(3), EOF)
-			}
-			_, _ = r.stream.Write(end)
+			r.endOfInput(last != '\n')
 			return nil
 		case err != nil:
 			return fmt.Errorf("cannot read the terminal: %w", err)
@@ -210,6 +207,34 @@ func (r *running) typing() error {
 		last = buffer[n-1]
 		if err := r.pass(buffer[:n]); err != nil {
 			return err
+		}
+	}
+}
+
+// The pauses between two keys that mean the end of the input.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 30 * time.Second
+)
+
+// endOfInput sends Ctrl-D until the connection ends. A single one is not enough: a shell that edits
+// lines switches its terminal to another mode after it has started, and a Ctrl-D that came before
+// that means nothing to it. The shell would wait for input, and the job occupy its slot, forever.
+// Like the end of a file, the further keys tell each program that reads later that there is no
+// more input. open means that the input ended within a line.
+func (r *running) endOfInput(open bool) {
+	end := []byte{ctrlD}
+	if open {
+		end = []byte{ctrlD, ctrlD} // the first one ends the line (termios(3), EOF)
+	}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		_, _ = r.stream.Write(end)
+		if r.keys.stopped(pause) {
+			return
+		}
+		end = []byte{ctrlD}
+		if open {
+			end, open = []byte{'\n', ctrlD}, false // to a shell that edits lines, only this ends the line
 		}
 	}
 }

@@ -208,6 +208,32 @@ func TestRunWithoutTerminal(t *testing.T) {
 	}
 }
 
+// TestRunRepeatsTheEndOfInput checks that a shell that was not ready for the first Ctrl-D gets
+// further ones, and that they cease when the connection ends.
+func TestRunRepeatsTheEndOfInput(t *testing.T) {
+	for typed, want := range map[string]string{
+		"":       "\x04\x04\x04",
+		"exit\n": "exit\n\x04\x04\x04",
+		"exit":   "exit\x04\x04\n\x04\x04",
+	} {
+		in, keys, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRemote(t)
+		result := make(chan error, 1)
+		go func() { result <- Run(t.Context(), r, Options{In: in, Out: os.Stdout}) }()
+		write(t, keys, typed)
+		keys.Close()
+		read(t, r.gets, want)
+		r.shows.Close()
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+		in.Close()
+	}
+}
+
 // TestRunEndsOrderlyIfOutputIsClosed checks that a closed output does not kill the process by
 // SIGPIPE.
 func TestRunEndsOrderlyIfOutputIsClosed(t *testing.T) {
