@@ -186,6 +186,9 @@ func (c *Cell) State() *scheduler.State { return c.state }
 // Cluster returns the configuration.
 func (c *Cell) Cluster() *qconf.Cluster { return c.cluster }
 
+// Zone returns the time zone of calendars and of the dates of requests.
+func (c *Cell) Zone() *time.Location { return c.zone }
+
 // Decisions returns the result of the last scheduling run. It is nil before the first run and after
 // a change of the configuration.
 func (c *Cell) Decisions() *scheduler.Decisions { return c.decisions }

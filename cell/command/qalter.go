@@ -45,6 +45,7 @@ func (x *call) qalter() {
 		x.describeAlteration(r)
 		return
 	}
+	r.Request = *x.inCellZone(&r.Request)
 	by := x.in.By
 	if x.in.Confirming {
 		if x.in.Amended == nil {

@@ -46,6 +46,7 @@ func (x *call) qrsub() {
 		x.help()
 		return
 	}
+	r.Start, r.End = x.date(r.Start), x.date(r.End)
 	a, err := x.cell.Reserve(x.now, x.in.By, r)
 	if err == nil {
 		x.answer(a)

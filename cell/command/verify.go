@@ -57,10 +57,10 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 		}
 	}
 	if !x.judging() {
-		return x.cell.Submit(x.now, x.caller(), r)
+		return x.cell.Submit(x.now, x.caller(), x.inCellZone(r))
 	}
 	if x.in.Verdicts == nil {
-		a, err := x.cell.Examine(x.now, x.caller(), r)
+		a, err := x.cell.Examine(x.now, x.caller(), x.inCellZone(r))
 		if err != nil || a.ID == 0 {
 			return a, err
 		}
@@ -78,7 +78,7 @@ func (x *call) submit(r *submit.Request) (*cell.Answer, error) {
 	if v.Err != nil {
 		return nil, v.Err
 	}
-	return x.cell.SubmitAs(x.now, x.caller(), r, v.Number)
+	return x.cell.SubmitAs(x.now, x.caller(), x.inCellZone(r), v.Number)
 }
 
 // judging reports whether the site's verifier checks jobs.
