@@ -222,8 +222,11 @@ func (c *Command) request(ctx context.Context) (*api.CommandRequest, *command.In
 	}
 	if dir == "" {
 		var err error
-		if dir, err = workingDirectory(); err != nil {
+		switch dir, err = workingDirectory(); {
+		case err != nil && needDirectory[c.Name]:
 			return nil, nil, err
+		case err != nil:
+			dir = "/" // like the original, the others also work in a directory that has been removed
 		}
 	}
 	in := &command.Input{
@@ -281,6 +284,11 @@ func variable(environment []string, name string) string {
 		}
 	}
 	return ""
+}
+
+// needDirectory has the commands whose requests depend on the working directory.
+var needDirectory = map[string]bool{
+	"qsub": true, "qrsh": true, "qlogin": true, "qalter": true, "qhold": true, "qrls": true, "qresub": true, "qrsub": true,
 }
 
 // workingDirectory returns the working directory under the kernel's name, which contains no symbolic

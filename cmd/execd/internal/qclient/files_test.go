@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,25 @@ func TestWorkingDirectoryIsNoLink(t *testing.T) {
 	t.Chdir(link) // also sets PWD
 	if got, err := workingDirectory(); err != nil || got != filepath.Join(dir, "release") {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestRemovedWorkingDirectory checks that commands which do not need the working directory work after it
+// has been removed: a program that watches jobs must not take that for the end of its jobs.
+func TestRemovedWorkingDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "removed")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	for name, works := range map[string]bool{"qstat": true, "qdel": true, "qconf": true, "qsub": false, "qalter": false} {
+		c := &Command{Name: name, Args: []string{"1"}, Stderr: io.Discard}
+		if _, _, err := c.request(t.Context()); (err == nil) != works {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
