@@ -71,7 +71,7 @@ type Server struct {
 	scripts     map[int]*scriptUse // by the number of the job: see useScript
 	directories directories
 
-	collecting chan struct{} // has room for as many outcomes as are determined at the same time in orders that wait
+	collecting endTurns // outcomes that are determined at the same time in orders that wait
 }
 
 // held is a job that the front has prepared or opened.
@@ -99,11 +99,11 @@ func (s *Server) Serve(c *conn) error {
 		s.forget()
 	}()
 	s.mu.Lock()
-	s.jobs, s.collecting = map[job.ID]*held{}, make(chan struct{}, mostOrders)
+	s.jobs, s.collecting = map[job.ID]*held{}, endTurns{all: make(chan struct{}, mostEnds)}
 	s.mu.Unlock()
 	turns := &turns{
 		orders: make(chan struct{}, mostOrders), waits: make(chan struct{}, cmp.Or(s.mostWaits, mostWaits)), verifies: make(chan struct{}, mostVerifies),
-		mails: make(chan struct{}, mostMails), ends: make(chan struct{}, mostEnds),
+		mails: make(chan struct{}, mostMails), ends: endTurns{all: make(chan struct{}, mostEnds)},
 		bytes: newBudget(mostTogether),
 	}
 	workers := newWorkers(&wait)
@@ -584,11 +584,14 @@ func (s *Server) wait(ctx context.Context, id job.ID) (*waitAnswer, error) {
 	}
 	a := &waitAnswer{Status: uint32(status)}
 	if d := j.Description; d.PE == nil && d.Terminal == nil && d.ID.PETask == "" {
-		s.collecting <- struct{}{} // thousands of jobs may end at the same time
+		done, ok := s.collecting.turn(ctx, d.Owner) // thousands of jobs may end at the same time
+		if !ok {
+			return nil, ctx.Err()
+		}
 		if c, err := s.collect(id); err == nil {
 			a.Outcome = c.Outcome
 		}
-		<-s.collecting
+		done()
 	}
 	return a, nil
 }

@@ -10,9 +10,9 @@ import (
 
 // turns limit the orders that are carried out at the same time.
 type turns struct {
-	orders, waits, verifies, mails, ends chan struct{}
-	bytes                                *budget
-	owners                               owners
+	orders, waits, verifies, mails chan struct{}
+	bytes                          *budget
+	ends                           endTurns
 }
 
 // Limits of orders that end processes or remove directories. These may take a minute (jobdir.RemoveOptions), because the owner
@@ -25,6 +25,31 @@ const (
 
 // isEnd reports whether orders of a kind have the limits mostEnds and mostEndsEach.
 func isEnd(k kind) bool { return k == kindRemove || k == kindDiscard || k == kindCollect }
+
+// endTurns are the turns of orders that end processes or remove directories, and of outcomes that are determined at the end of
+// a wait.
+type endTurns struct {
+	all    chan struct{}
+	owners owners
+}
+
+// turn waits for a turn of an owner. Call done at its end, unless ok is false: the context has ended.
+func (e *endTurns) turn(ctx context.Context, owner string) (done func(), ok bool) {
+	leave, ok := e.owners.take(ctx, owner)
+	if !ok {
+		return nil, false
+	}
+	select {
+	case e.all <- struct{}{}:
+		return func() {
+			<-e.all
+			leave()
+		}, true
+	case <-ctx.Done():
+		leave()
+		return nil, false
+	}
+}
 
 // owners are the turns of owners of jobs. The zero value is ready to use.
 type owners struct {
@@ -73,16 +98,9 @@ func (o *owners) take(ctx context.Context, owner string) (done func(), ok bool) 
 // end carries out an order that ends processes or removes directories, and answers it, when it is its turn.
 func (s *Server) end(ctx context.Context, c *conn, o *received, t *turns) {
 	id, _ := jobOf(o.body)
-	done, ok := t.owners.take(ctx, s.ownerOf(id))
-	if !ok {
-		return
-	}
-	defer done()
-	select {
-	case t.ends <- struct{}{}:
-		defer func() { <-t.ends }()
+	if done, ok := t.ends.turn(ctx, s.ownerOf(id)); ok { // otherwise the front has gone
+		defer done()
 		s.answer(ctx, c, o)
-	case <-ctx.Done(): // the front has gone
 	}
 }
 

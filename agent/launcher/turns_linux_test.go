@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -48,6 +49,35 @@ func TestSlowRemovals(t *testing.T) {
 		t.Errorf("%d orders have removed the job", removed)
 	}
 	w.nothingIsHere()
+}
+
+// TestEndTurns checks that some owners whose jobs do not end leave turns to others, and that all turns are given back.
+func TestEndTurns(t *testing.T) {
+	e := endTurns{all: make(chan struct{}, mostEnds)}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	var done []func()
+	for owner := range mostEnds / mostEndsEach {
+		for range mostEndsEach {
+			d, ok := e.turn(t.Context(), strconv.Itoa(owner))
+			if !ok {
+				t.Fatal("there is no turn")
+			}
+			done = append(done, d)
+		}
+		if _, ok := e.turn(over, strconv.Itoa(owner)); ok {
+			t.Error("an owner has another turn")
+		}
+	}
+	if _, ok := e.turn(over, "another"); ok {
+		t.Error("there are more turns than mostEnds")
+	}
+	for _, d := range done {
+		d()
+	}
+	if len(e.all) > 0 || len(e.owners.turns) > 0 {
+		t.Errorf("left are %d turns, and those of %v", len(e.all), e.owners.turns)
+	}
 }
 
 // TestOwners checks that the jobs of one owner do not take the turns of another one.
