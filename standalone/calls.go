@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	agentapi "github.com/execd-project/execd/agent/api"
 	"github.com/execd-project/execd/agent/api/serve"
@@ -184,16 +183,6 @@ func verification(v *command.Verify) *api.Verify {
 		a.Environment = append(a.Environment, api.Correction{Name: api.Text(x.Name), Value: api.Text(x.Value), Variable: true})
 	}
 	return a
-}
-
-// zone returns the time zone of the user: TZ, or otherwise the host's.
-func zone(name string) *time.Location {
-	if name != "" {
-		if z, err := time.LoadLocation(name); err == nil {
-			return z
-		}
-	}
-	return time.Local
 }
 
 // command carries out a command line. The answer is sent after the next commit.
