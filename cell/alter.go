@@ -52,6 +52,11 @@ func (c *Cell) alterJob(now int64, by Caller, t target, r *submit.Alteration, mo
 			return
 		}
 	}
+	if request.Project != j.asked.Project && j.runs() {
+		a.Events = append(a.Events, said.Events...)
+		a.deny(Event{Kind: ProjectOfRunningJob, Job: j.ID()})
+		return
+	}
 	submission := j.Submission
 	if by.Confirms != nil {
 		var err error
@@ -348,7 +353,7 @@ func (c *Cell) alterRequest(by Caller, j *Job, from *submit.Request, option stri
 		}
 		alterPE(from.PE, j, a)
 	case "-P":
-		if to.Project != "" || from.Project != "" {
+		if to.Project != from.Project {
 			a.say(altered(j, option))
 		}
 		to.Project = from.Project

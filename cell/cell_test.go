@@ -186,8 +186,8 @@ func TestDeletion(t *testing.T) {
 	h.said(del("bob", "1"), `bob - you do not have the necessary privileges to delete the job "1"`)
 	h.said(del("bob", "3,b"), "bob has deleted job 3\nbob has registered the job 2 for deletion")
 	h.expect("1 r all.q@n1; 2 dr all.q@n1")
-	h.said(del("bob", "2"), "bob has registered the job 2 for deletion")
-	h.said(h.Delete(h.now, caller("root"), DeleteRequest{Jobs: jobs(h, "a 2"), Users: []string{"bob"}}), "The job a of user(s) bob does not exist\nroot has registered the job 2 for deletion")
+	h.said(del("bob", "2"), "job 2 is already in deletion")
+	h.said(h.Delete(h.now, caller("root"), DeleteRequest{Jobs: jobs(h, "a 2"), Users: []string{"bob"}}), "The job a of user(s) bob does not exist\njob 2 is already in deletion")
 	h.said(h.Delete(h.now, caller("root"), DeleteRequest{Users: []string{"dave"}}), "There is no job registered for the following users: dave")
 	h.said(h.Delete(h.now, caller("bob"), DeleteRequest{Users: []string{"*"}}), `denied: "bob" must be manager to modify all jobs`)
 	if by := h.Job(2).Task(1).DeletedBy; by != "bob@master" {
@@ -471,6 +471,10 @@ func TestAlteration(t *testing.T) {
 	h.run()
 	h.expect("1 r all.q@n1; 2 hqw")
 	h.said(h.alter("alice", "-l lic=1 1"), `denied: resource request on consumable "lic" of running job was not contained in former resource request`)
+	h.said(h.alter("alice", "-P p2 -N c 1"), "modified job name of job 1\nmodified project of job 1\njob 1 can't modify running jobs")
+	if j.Project != "p1" || j.Name() != "b" {
+		t.Errorf("%+v", j)
+	}
 	// Other changes apply when the job is started again.
 	h.said(h.alter("alice", "-l h_rt=9 -q *@n2 1"), "modified hard resource list of job 1\nmodified hard queue list of job 1")
 	h.expect("1 r all.q@n1; 2 hqw")

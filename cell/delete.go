@@ -64,12 +64,17 @@ func (c *Cell) deleteJob(now int64, by Caller, t target, force bool, a *Answer) 
 		killed = c.remove(now, j, append([]*Task{}, tasks...))
 	}
 	for _, k := range killed {
-		if k.DeletedBy == "" {
+		again := k.DeletedBy != ""
+		if !again {
 			k.DeletedBy = by.User + "@" + by.Host
 			c.touchTask(k)
 		}
 		if !force {
-			a.say(k.about(Event{Kind: DeletionRegistered, User: by.User}))
+			kind := DeletionRegistered
+			if again {
+				kind = AlreadyInDeletion
+			}
+			a.say(k.about(Event{Kind: kind, User: by.User}))
 			continue
 		}
 		c.stop(k)

@@ -92,12 +92,13 @@ const (
 
 // The kinds of qdel(1).
 const (
-	AllJobsNeedManager EventKind = "only managers modify all jobs" // User
-	MayNotDelete       EventKind = "job may not be deleted"        // User, Job
-	DeletionRegistered EventKind = "running job will be deleted"   // User, Job, Task
-	DeletionForced     EventKind = "deletion of job forced"        // User, Job, Task
-	JobDeleted         EventKind = "job deleted"                   // User, Job, Task
-	TasksDeleted       EventKind = "tasks deleted"                 // User, Job, Tasks
+	AllJobsNeedManager EventKind = "only managers modify all jobs"        // User
+	MayNotDelete       EventKind = "job may not be deleted"               // User, Job
+	AlreadyInDeletion  EventKind = "running job is being deleted already" // User, Job, Task
+	DeletionRegistered EventKind = "running job will be deleted"          // User, Job, Task
+	DeletionForced     EventKind = "deletion of job forced"               // User, Job, Task
+	JobDeleted         EventKind = "job deleted"                          // User, Job, Task
+	TasksDeleted       EventKind = "tasks deleted"                        // User, Job, Tasks
 )
 
 // The kinds of qmod(1) for jobs. For Rescheduled, Host is the host on which the task runs.
@@ -146,6 +147,7 @@ const (
 	ConsumableAdded      EventKind = "running job has not requested the consumable" // Name
 	ConsumableChanged    EventKind = "running job requests another amount"          // Name
 	ConsumableRemoved    EventKind = "running job has requested the consumable"     // Name
+	ProjectOfRunningJob  EventKind = "running job keeps its project"                // Job
 	NotAnArray           EventKind = "job without tasks has no task concurrency"    // no fields
 	NoSuchPE             EventKind = "no such parallel environment"                 // Name
 	OtherPE              EventKind = "job has another parallel environment"         // Names: of -l slots, and of the job

@@ -138,6 +138,7 @@ var eventTexts = map[cell.EventKind]func(*cell.Event) string{
 	// qdel
 	cell.AllJobsNeedManager: form("denied: %q must be manager to modify all jobs", userOf),
 	cell.MayNotDelete:       form("%s - you do not have the necessary privileges to delete the job \"%d\"", userOf, jobOf),
+	cell.AlreadyInDeletion:  form("job %d is already in deletion", jobOf),
 	cell.DeletionRegistered: form("%s has registered the %s for deletion", userOf, labelOf),
 	cell.DeletionForced:     form("%s forced the deletion of %s", userOf, labelOf),
 	cell.JobDeleted:         form("%s has deleted %s", userOf, labelOf),
@@ -181,16 +182,17 @@ var eventTexts = map[cell.EventKind]func(*cell.Event) string{
 	cell.OptionNeedsOperator: func(e *cell.Event) string {
 		return printer.Message("denied: %q must be operator to %s", e.User, map[string]string{"-p": "increase job priority", "-ot": "change amount of override tickets"}[e.Option])
 	},
-	cell.JobAltered:        form("modified %s of job %d", partOf, jobOf),
-	cell.SlotRangeAltered:  form("modified slot range of job %d", jobOf),
-	cell.ValueSet:          form("%s@%s sets %s of job %d to %d", userOf, hostOf, valueOf, jobOf, numberOf),
-	cell.BlockingJobs:      form("   blocking jobs: %s", jobsOf),
-	cell.ExitedJobs:        form("   exited jobs:   %s", jobsOf),
-	cell.ConsumableAdded:   form("denied: resource request on consumable %q of running job was not contained in former resource request", nameOf),
-	cell.ConsumableChanged: form("denied: can't change consumable resource request %q of running job", nameOf),
-	cell.ConsumableRemoved: form("denied: former resource request on consumable %q of running job missing in new resource request", nameOf),
-	cell.NotAnArray:        form(`invalid option argument "task concurrency"`),
-	cell.NoSuchPE:          form("denied: parallel environment %q does not exist", nameOf),
+	cell.JobAltered:          form("modified %s of job %d", partOf, jobOf),
+	cell.SlotRangeAltered:    form("modified slot range of job %d", jobOf),
+	cell.ValueSet:            form("%s@%s sets %s of job %d to %d", userOf, hostOf, valueOf, jobOf, numberOf),
+	cell.BlockingJobs:        form("   blocking jobs: %s", jobsOf),
+	cell.ExitedJobs:          form("   exited jobs:   %s", jobsOf),
+	cell.ConsumableAdded:     form("denied: resource request on consumable %q of running job was not contained in former resource request", nameOf),
+	cell.ConsumableChanged:   form("denied: can't change consumable resource request %q of running job", nameOf),
+	cell.ProjectOfRunningJob: form("job %d can't modify running jobs", jobOf),
+	cell.ConsumableRemoved:   form("denied: former resource request on consumable %q of running job missing in new resource request", nameOf),
+	cell.NotAnArray:          form(`invalid option argument "task concurrency"`),
+	cell.NoSuchPE:            form("denied: parallel environment %q does not exist", nameOf),
 	cell.OtherPE: func(e *cell.Event) string {
 		return printer.Message("denied: -l slots means the parallel environment %q, and the job has %q: use -pe", e.Names[0], e.Names[1])
 	},
