@@ -25,16 +25,25 @@ func childless() bool {
 
 // strays are descendants that do not belong to the running step: processes that earlier steps have
 // left running. The key is the process ID; the value is the start time, because the kernel reuses
-// IDs.
+// IDs, or ours.
 type strays map[int]uint64
 
-func (s strays) add(pid int) { s[pid] = process.Start(pid) }
+// ours is the value for a child of this process: its ID is not reused before it is reaped, which removes it.
+const ours = ^uint64(0)
+
+func (s strays) add(pid int) {
+	if process.Read(pid).Parent == unix.Getpid() {
+		s[pid] = ours
+		return
+	}
+	s[pid] = process.Start(pid)
+}
 
 // has reports whether a process is a stray. A process of which that cannot be known belongs to the step: it gets its
 // limits and its signals.
 func (s strays) has(pid int) bool {
 	start, ok := s[pid]
-	return ok && start != 0 && start == process.Start(pid)
+	return ok && (start == ours || start != 0 && start == process.Start(pid))
 }
 
 // beginStep records which processes earlier steps have left running. They do not belong to the new

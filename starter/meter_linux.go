@@ -71,15 +71,22 @@ func (m *meter) sample() limits.Sample {
 func (m *meter) count() {
 	// First the processes that were waited for, then the running ones: a process that exits in
 	// between may be missed, which is checked below, but never counts twice.
+	known := true
 	sum := func() time.Duration {
 		cpu := rusageTime(&m.s.reaped)
 		for _, pid := range m.list {
-			cpu += process.Waited(pid)
+			waited, ok := process.Waited(pid)
+			cpu += waited
+			known = known && ok
 		}
 		return cpu + m.clocks()
 	}
 	const tries = 3
 	cpu := sum() + m.lost
+	if !known { // what is missing is not lost
+		m.cpu = max(m.cpu, cpu)
+		return
+	}
 	for range tries {
 		if cpu >= m.cpu {
 			break

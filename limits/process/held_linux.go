@@ -1,6 +1,7 @@
 package process
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -10,19 +11,22 @@ import (
 // The kernel answers some questions about a process only while the process does not execute a program: stat, io, environ,
 // smaps_rollup and the links to its files wait for the lock that execve(2) holds. execve closes files under this lock, and
 // the owner of a FUSE file system answers the close of a file whenever he likes. So any user can hold up a reader for
-// days, and no signal but SIGKILL ends the wait. These questions are therefore asked by another goroutine, for which the
-// caller waits for a limited time. The file status does not need the lock.
+// days, and no signal but SIGKILL ends the wait. These questions are therefore asked by another thread. If the kernel keeps
+// that thread waiting (proc(5), state D), the caller does without the answer. On a busy machine a thread that does not get a
+// processor is given more time. The file status does not need the lock.
 //
 // A reader that is held up keeps a thread until the process goes on. If there are mostHeld, or mostOfUser for processes of
 // one user, further questions about them have no answers.
 
 const (
-	// patience is how long a caller waits for an answer, which usually takes microseconds. A busy machine needs a part of it.
-	patience = 100 * time.Millisecond
-	// patienceForMemory is longer, because the kernel walks through all pages of the process.
-	patienceForMemory = 2 * time.Second
-	mostHeld          = 256
-	mostOfUser        = 8
+	// An answer usually takes microseconds, that about the memory of a large process seconds. The caller looks at the thread
+	// once per lookPause, and leaves it if it waits at mostLooks looks in a row.
+	lookPause = 50 * time.Millisecond
+	mostLooks = 2
+	patience  = 20 * time.Second
+
+	mostHeld   = 256
+	mostOfUser = 8
 )
 
 // held are the questions that no caller waits for any more.
@@ -40,25 +44,26 @@ type question struct {
 	room      [4096]byte
 	n         int
 	call      func() // in place of reading a file
+	thread    int    // of the other goroutine; 0 before it has begun; under held.mu
 	done      int    // an eventfd that can be read when there is the answer
 
 	left, over bool // the caller has left, the answer is there; both under held.mu
 }
 
-// fileInTime reads a small file of a process, or nothing if that takes longer than a limit. The result is valid until the
+// fileInTime reads a small file of a process, or nothing if the process holds that up. The result is valid until the
 // caller releases the question.
-func fileInTime(pid int, name string, limit time.Duration) (*question, []byte) {
-	q := ask(pid, name, nil, limit)
+func fileInTime(pid int, name string) (*question, []byte) {
+	q := ask(pid, name, nil)
 	if q == nil {
 		return nil, nil
 	}
 	return q, q.room[:q.n]
 }
 
-// InTime calls f in another goroutine, and reports whether f has returned in time. f asks the kernel about a process, which
+// InTime calls f in another goroutine, and reports whether f has returned, or waits in the kernel. f asks the kernel about a process, which
 // may hold it up. If InTime reports false, f was not called, or may still run: the caller must not use what it shares with f.
 func InTime(pid int, f func()) bool {
-	q := ask(pid, "", f, patience)
+	q := ask(pid, "", f)
 	q.release()
 	return q != nil
 }
@@ -71,7 +76,7 @@ func Helped() Transfer {
 }
 
 // ask returns an answered question, or nil.
-func ask(pid int, name string, f func(), limit time.Duration) *question {
+func ask(pid int, name string, f func()) *question {
 	if isHeld(pid) {
 		return nil
 	}
@@ -86,9 +91,9 @@ func ask(pid int, name string, f func(), limit time.Duration) *question {
 		}
 		q = &question{done: fd}
 	}
-	q.pid, q.name, q.call, q.over = pid, name, f, false
+	q.pid, q.name, q.call, q.thread, q.over = pid, name, f, 0, false
 	go q.answer()
-	if !readable(q.done, limit) {
+	if !q.isAnswered() {
 		q.user = Read(pid).User
 	}
 	held.mu.Lock()
@@ -103,16 +108,25 @@ func ask(pid int, name string, f func(), limit time.Duration) *question {
 	return q
 }
 
-// readable waits until a descriptor can be read, and reports whether that is so in time.
-func readable(fd int, limit time.Duration) bool {
-	end := time.Now().Add(limit)
-	for {
-		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, int(max(time.Until(end), 0)/time.Millisecond))
-		if err != unix.EINTR {
-			return n > 0
+// isAnswered waits for the answer. It reports false if the other thread waits in the kernel.
+func (q *question) isAnswered() bool {
+	end := time.Now().Add(patience)
+	for looks := 0; looks < mostLooks && time.Now().Before(end); {
+		fds := []unix.PollFd{{Fd: int32(q.done), Events: unix.POLLIN}}
+		switch n, err := unix.Poll(fds, int(lookPause/time.Millisecond)); {
+		case err == unix.EINTR:
+			continue
+		case n > 0:
+			return true
+		}
+		held.mu.Lock()
+		thread := q.thread
+		held.mu.Unlock()
+		if looks++; thread == 0 || Read(thread).State != 'D' {
+			looks = 0
 		}
 	}
+	return false
 }
 
 // isHeld reports whether a question about a process would have no answer.
@@ -139,6 +153,11 @@ func isHeld(pid int) bool {
 }
 
 func (q *question) answer() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	held.mu.Lock()
+	q.thread = unix.Gettid()
+	held.mu.Unlock()
 	var read Transfer
 	if q.call != nil {
 		q.call()

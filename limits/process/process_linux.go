@@ -60,22 +60,23 @@ func Read(pid int) Stat {
 // Start returns the time at which a process has started, in ticks since the start of the kernel: processes with the
 // same number have different ones. It is 0 if there is no such process, or if the process does not let the kernel tell.
 func Start(pid int) uint64 {
-	start, _ := times(pid)
+	start, _, _ := times(pid)
 	return start
 }
 
 // Waited returns the CPU time of the descendants that a process has waited for. If a process
-// ignores SIGCHLD, the time of its children is lost. It is 0 if there is no such process, or if the process does not let
-// the kernel tell.
-func Waited(pid int) time.Duration {
-	_, waited := times(pid)
-	return waited
+// ignores SIGCHLD, the time of its children is lost. It is 0 if there is no such process. ok is false if the process does
+// not let the kernel tell.
+func Waited(pid int) (time.Duration, bool) {
+	_, waited, ok := times(pid)
+	return waited, ok
 }
 
-func times(pid int) (start uint64, waited time.Duration) {
-	c, b := fileInTime(pid, "/stat", patience)
+func times(pid int) (start uint64, waited time.Duration, ok bool) {
+	c, b := fileInTime(pid, "/stat")
 	defer c.release()
-	return parseTimes(b)
+	start, waited = parseTimes(b)
+	return start, waited, c != nil
 }
 
 // Name returns the name of a process, even if it has exited and was not waited for yet (proc(5),
@@ -282,9 +283,9 @@ func CPU(pid int) time.Duration {
 
 // Share returns the memory of a process in RAM and in swap, in bytes. Of shared memory it counts
 // only the process's proportional share. The kernel needs milliseconds for gigabytes. ok is false
-// if the caller may not read it, if there is no such process, or if the kernel needs more than two seconds.
+// if the caller may not read it, if there is no such process, or if the process does not let the kernel tell.
 func Share(pid int) (rss, swap uint64, ok bool) {
-	c, b := fileInTime(pid, "/smaps_rollup", patienceForMemory)
+	c, b := fileInTime(pid, "/smaps_rollup")
 	defer c.release()
 	rss, ok = size(b, "Pss:")
 	swap, _ = size(b, "SwapPss:")
@@ -307,7 +308,7 @@ func (t Transfer) Minus(other Transfer) Transfer {
 // Transferred returns the I/O of a process and its reaped children: bytes and calls of reads and
 // writes together. It is 0 if the caller may not read the counters, or if the process does not let the kernel tell.
 func Transferred(pid int) Transfer {
-	c, b := fileInTime(pid, "/io", patience)
+	c, b := fileInTime(pid, "/io")
 	defer c.release()
 	return TransferText(unsafe.String(unsafe.SliceData(b), len(b)))
 }

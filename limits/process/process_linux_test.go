@@ -81,7 +81,7 @@ func TestHeldUp(t *testing.T) {
 		if s := Read(pid); s.State == 0 || s.Parent == 0 || s.Group == 0 || s.RSS == 0 {
 			t.Errorf("status %+v", s)
 		}
-		_, _ = Waited(pid), Age(pid) // which only newer kernels do not tell
+		_, _ = Start(pid), Age(pid) // which only newer kernels do not tell
 		if n := Transferred(pid); n != (Transfer{}) {
 			t.Errorf("transferred %+v", n)
 		}
@@ -160,8 +160,8 @@ func TestReal(t *testing.T) {
 	if child, me, none := Age(pid), Age(os.Getpid()), Age(-1); child <= 0 || me < child || none != 0 {
 		t.Errorf("ages: this process %s, its child %s, no process %s", me, child, none)
 	}
-	waited := Waited(pid)
-	if waited == 0 {
+	waited, ok := Waited(pid)
+	if waited == 0 || !ok {
 		t.Error("no CPU time of the child that it has waited for")
 	}
 	if !slices.Contains(Children(os.Getpid()), pid) {
