@@ -141,6 +141,8 @@ type TaskDetail struct {
 type DetailOptions struct {
 	NoBinding bool // -ncb: no core binding
 	Files     bool // show the files of standard output and error; only in execd
+	// NoMessages says that the scheduler has no messages about any job.
+	NoMessages bool
 	// Zone is the time zone of dates; nil is UTC. XML has seconds since the epoch.
 	Zone *time.Location
 }
@@ -161,7 +163,11 @@ func AppendDetails(dst []byte, jobs []JobDetail, o DetailOptions) []byte {
 		d.requests(&jobs[i])
 		d.relations(&jobs[i])
 		d.tasks(&jobs[i])
-		d.schedulingInfo(jobs[i].Reasons)
+		if reasons := jobs[i].Reasons; len(reasons) > 0 || !o.NoMessages {
+			d.schedulingInfo(reasons)
+		} else {
+			d.schedulingInfo([]Reason{noReasons})
+		}
 		d.outlook(&jobs[i])
 	}
 	return d.text

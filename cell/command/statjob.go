@@ -48,6 +48,7 @@ func (x *call) jobDetails(l *line, names string) {
 	case l.has("-xml"):
 		x.print(qstat.AppendDetailsXML(nil, details, o))
 	default:
+		o.NoMessages = !v.HasReasons()
 		x.print(qstat.AppendDetails(nil, details, o))
 	}
 }

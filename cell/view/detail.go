@@ -295,6 +295,22 @@ const (
 	dependent  = 35
 )
 
+// HasReasons reports whether there is any reason why a job did not start in the last scheduling run.
+func (v *View) HasReasons() bool {
+	if v.decisions == nil {
+		return false
+	}
+	if len(v.decisions.Dropped) > 0 {
+		return true
+	}
+	for _, j := range v.cell.Jobs() {
+		if Pending(j) && len(v.SchedulingInfo(j)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Reasons returns the reasons why jobs did not start in the last scheduling run, as qstat -j
 // without a list of jobs prints them: shared holds the reasons that concern all jobs, and groups
 // holds the others, one group for the jobs with the same reasons, in the order of the job numbers.
