@@ -82,22 +82,11 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 		}
 		f.merge = false
 	}
-	if s.group != nil {
-		entries, err := s.group.Entries()
-		if err != nil {
-			return nil, time.Time{}, err
-		}
-		defer group.CloseEntries(entries)
-		for _, d := range entries {
-			if d.Dir >= 0 {
-				p.Cgroup(d.Dir, d.FD, d.Path)
-			} else {
-				p.Write(d.FD, "0", d.Path)
-			}
-		}
-		// Before Linux 6.2, a process that enters a cpuset may use all processors of it.
-		p.Affinity(s.bound.Words())
+	entries, err := s.joinGroup(p)
+	if err != nil {
+		return nil, time.Time{}, err
 	}
+	defer group.CloseEntries(entries)
 	if inv.scriptFromStdin {
 		fd, err := openScript(s.d.Command.File)
 		if err != nil {
@@ -115,7 +104,7 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 	a.look(p)
 	p.Exec(candidates(inv.program, path), inv.argv)
 
-	if err := s.dir.Reserve(jobdir.FileUsage, reserved); err != nil {
+	if err = s.dir.Reserve(jobdir.FileUsage, reserved); err != nil {
 		return nil, time.Time{}, err
 	}
 	failpoint.At("shepherd-before-addgrpid")
@@ -139,6 +128,28 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 	}
 	failpoint.At("shepherd-job_pid")
 	return child, start, nil
+}
+
+// joinGroup makes the child enter the control group of the job, if there is one. The caller closes the
+// entries after it has started the child.
+func (s *Shepherd) joinGroup(p *spawn.Program) ([]group.Entry, error) {
+	if s.group == nil {
+		return nil, nil
+	}
+	entries, err := s.group.Entries()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range entries {
+		if d.Dir >= 0 {
+			p.Cgroup(d.Dir, d.FD, d.Path)
+		} else {
+			p.Write(d.FD, "0", d.Path)
+		}
+	}
+	// Before Linux 6.2, a process that enters a cpuset may use all processors of it.
+	p.Affinity(s.bound.Words())
+	return entries, nil
 }
 
 // openInside makes the child the owner of the job, with the job's files and working directory. The
@@ -196,13 +207,25 @@ func (s *Shepherd) shellCommand(command string, jobPID int) invocation {
 }
 
 // startMethod starts a command that acts on the running job. It runs as the owner of the job and
-// counts as one of the job's processes.
+// counts as one of the job's processes. It is in the job's control group: its environment is that of the
+// job, so the owner can run any code in it, which must not escape the limits and devices of the job.
 func (s *Shepherd) startMethod(name, command string) (*spawn.Child, error) {
 	inv := s.shellCommand(command, s.commandPID())
 	env := methodEnvironment(s.jobEnv, s.trusted)
 	null := output{path: nullDevice}
 	f := files{stdin: nullDevice, out: [2]output{null, null}}
 	p := s.prepare(s.rlimits)
+	s.thaw() // in a frozen group it would not run
+	entries, err := s.joinGroup(p)
+	if err != nil {
+		return nil, err
+	}
+	if s.group != nil {
+		if err := s.group.AllowForks(); err != nil { // a clean_command runs after the kill of the job
+			s.trace(err.Error())
+		}
+	}
+	defer group.CloseEntries(entries)
 	s.openInside(p, f, env)
 	p.Exec([]string{inv.program}, inv.argv)
 	child, err := p.Start()

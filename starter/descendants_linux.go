@@ -149,7 +149,7 @@ func (s *Shepherd) signalJob(sig syscall.Signal) {
 		group = -1
 	}
 	if sig == unix.SIGKILL && !s.groupAlone() {
-		s.killGroup()
+		s.killGroup(false)
 		n := s.killChildren(false)
 		s.trace("signal SIGKILL delivered, also to " + itoa(n) + " children; what they leave to us follows")
 		if s.active != nil {
@@ -217,8 +217,15 @@ func (s *Shepherd) killDescendants(methods bool) {
 
 // killGroup kills all processes in the job's control group, which no fork escapes. Descendants are
 // killed in any case: if the group is delegated to the user, processes may have left it.
-func (s *Shepherd) killGroup() {
+//
+// Without methods it spares method commands, which are in the group, and leaves all other processes to the
+// kill of the descendants. Of a frozen group of v1 these would not die.
+func (s *Shepherd) killGroup(methods bool) {
 	if s.group == nil || s.active == nil || !s.d.AddGroupKill {
+		return
+	}
+	if !methods && len(s.methods) > 0 {
+		s.thaw()
 		return
 	}
 	if err := s.group.KillOnce(); err != nil {
@@ -243,7 +250,7 @@ func (s *Shepherd) killAll(methods bool) {
 		if childless() {
 			return
 		}
-		s.killGroup()
+		s.killGroup(methods)
 		left := kill()
 		if left == 0 {
 			return

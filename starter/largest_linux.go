@@ -72,7 +72,7 @@ func (s *Shepherd) noteLargest() {
 		list, err = s.group.PIDs()
 	}
 	if s.group == nil || err != nil {
-		list = s.stepProcesses(false)
+		list = s.stepProcesses(true)
 	}
 	for _, pid := range list {
 		if rss := process.Read(pid).RSS; rss > 0 {

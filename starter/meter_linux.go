@@ -53,7 +53,7 @@ func (m *meter) sample() limits.Sample {
 	clocks := m.clocks()
 	if clocks == 0 || clocks != m.stood {
 		before := m.list
-		m.list = m.s.stepProcesses(false)
+		m.list = m.s.stepProcesses(true)
 		m.stood = 0
 		if slices.Equal(before, m.list) {
 			// The value from before the measurement: a process that has forked since then has used
@@ -91,7 +91,7 @@ func (m *meter) count() {
 		if cpu >= m.cpu {
 			break
 		}
-		m.list = m.s.stepProcesses(false)
+		m.list = m.s.stepProcesses(true)
 		cpu = max(cpu, sum()+m.lost)
 	}
 	if cpu < m.cpu {

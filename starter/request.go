@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/execd-project/execd/internal/failpoint"
+	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits/group"
@@ -220,7 +221,7 @@ func (s *Shepherd) carryOut(r request) {
 	switch r {
 	case requestKill:
 		s.lastKill = time.Now()
-		s.method("terminate_method", s.d.TerminateMethod, unix.SIGKILL)
+		s.method(terminateMethod, s.d.TerminateMethod, unix.SIGKILL)
 		if a.suspended && s.d.TerminateMethod != "" {
 			// A stopped process would see the signal only after it is resumed.
 			s.thaw()
@@ -246,8 +247,11 @@ func (s *Shepherd) carryOut(r request) {
 // freeze freezes the job's control group if suspension uses the default signal: then SIGSTOP and
 // SIGCONT that the job's processes send each other make no difference. It does not wait until all
 // processes are frozen.
+//
+// A command that ends the job is in the group as well, and has to continue: the group is not frozen while
+// it may run.
 func (s *Shepherd) freeze() {
-	if s.group == nil || !s.d.AddGroupKill {
+	if s.group == nil || !s.d.AddGroupKill || s.killed || s.methodRuns(migrationMethod) {
 		return
 	}
 	var busy *group.BusyError
@@ -286,19 +290,39 @@ func (s *Shepherd) method(name, value string, byDefault syscall.Signal) {
 	}
 }
 
+// terminateMethod is the name under which terminate_method runs.
+const terminateMethod = "terminate_method"
+
 // command starts a method command, unless the same one is still running.
 func (s *Shepherd) command(name, line string) {
 	if s.methodRuns(name) {
 		s.trace(name + " is still running: not started again")
 		return
 	}
+	refused := s.refused().Forks
 	child, err := s.startMethod(name, line)
 	if err != nil {
 		s.trace(name + ": " + err.Error())
+		s.methodStopped(name)
 		return
 	}
 	s.methods[child.PID] = name
-	s.methodChildren[child.PID] = child
+	s.methodChildren[child.PID] = method{child, refused}
+}
+
+// method is a method command that has been started.
+type method struct {
+	*spawn.Child
+	refused uint64 // forks that the group had refused to the job before
+}
+
+// methodStopped ends the job if its terminate method could not do that: the owner of the job could have
+// caused this, for example by a job that uses all of its memory or processes, in which the method has no room.
+func (s *Shepherd) methodStopped(name string) {
+	if name == terminateMethod && s.active != nil && s.ended == nil {
+		s.trace("terminate_method could not run to its end: SIGKILL")
+		s.signalJob(unix.SIGKILL)
+	}
 }
 
 func (s *Shepherd) methodRuns(name string) bool {
@@ -340,12 +364,19 @@ func (s *Shepherd) waitMethods() {
 }
 
 func (s *Shepherd) methodEnded(pid int, name string, status syscall.WaitStatus) {
-	child := s.methodChildren[pid]
+	m := s.methodChildren[pid]
 	delete(s.methodChildren, pid)
-	if failure := child.Failed(); failure != nil {
+	failure := m.Failed()
+	if failure != nil {
 		s.trace(name + ": " + explain(failure))
-		return
+	} else {
+		s.trace(name + " " + describeEnd(status))
+		s.checkpointEnded(name, exitStatus(status))
 	}
-	s.trace(name + " " + describeEnd(status))
-	s.checkpointEnded(name, exitStatus(status))
+	if failure != nil || status.Signaled() || status != 0 && s.refused().Forks > m.refused {
+		s.methodStopped(name)
+	}
+	if a := s.active; a != nil && s.ended == nil && a.suspended && s.d.SuspendMethod == "" {
+		s.freeze() // it was thawed for a command
+	}
 }

@@ -123,7 +123,7 @@ func (s *Shepherd) tick(now time.Time) {
 		s.checkpoint(now)
 	}
 	if s.take(dueUndead, now) {
-		s.killGroup()
+		s.killGroup(false)
 		s.killDescendants(false)
 		s.set(dueUndead, now.Add(time.Second)) // repeated until the job is dead
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/execd-project/execd/internal/failpoint"
 	"github.com/execd-project/execd/internal/host/userdb"
 	"github.com/execd-project/execd/internal/oslite"
-	"github.com/execd-project/execd/internal/spawn"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/jobdir"
 	"github.com/execd-project/execd/limits"
@@ -49,7 +48,7 @@ type Shepherd struct {
 	awaited        int            // the running step
 	ended          *ending        // the end of that step
 	methods        map[int]string // running method commands, by process
-	methodChildren map[int]*spawn.Child
+	methodChildren map[int]method
 	pending        []request // requests that arrived before the job could get them
 	killed         bool      // the job is to be ended
 	elsewhere      bool      // to be started on another host, before it has begun on this one
@@ -185,7 +184,7 @@ func Supervise(dir *jobdir.Dir, d *job.Description, db userdb.Database, self *Se
 		events:         self.events,
 		io:             self.io,
 		methods:        map[int]string{},
-		methodChildren: map[int]*spawn.Child{},
+		methodChildren: map[int]method{},
 	}
 	s.begin()
 	if s.failed == 0 {

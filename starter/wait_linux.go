@@ -234,6 +234,9 @@ func (s *Shepherd) reap() {
 		}
 		e.at = time.Now()
 		if name, ok := s.methods[pid]; ok {
+			if s.active != nil {
+				addRusage(&s.reaped, &e.rusage)
+			}
 			delete(s.methods, pid)
 			s.methodEnded(pid, name, e.status)
 			continue

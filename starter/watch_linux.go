@@ -194,9 +194,9 @@ const afterLimit = time.Second
 const lookPart = 10
 
 // groupEvents returns the descriptors to poll for events of the job's group. A job that is being
-// ended for a limit needs no further events.
+// ended for a limit, and one that has ended and has methods left, need no further events.
 func (s *Shepherd) groupEvents() []unix.PollFd {
-	if s.group == nil || s.active == nil || s.active.exceeded != nil {
+	if s.group == nil || s.active == nil || s.active.exceeded != nil || s.ended != nil {
 		return nil
 	}
 	var list []unix.PollFd

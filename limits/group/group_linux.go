@@ -14,9 +14,10 @@ type Group struct {
 	// alarm is the eventfd of Alarm; -1 for none.
 	alarm int
 	// stopped is set after forks were disabled in order to kill the group. refused is the number of
-	// forks refused until then.
+	// forks refused until then, and limit is the content of pids.max at that time.
 	stopped bool
 	refused Refusals
+	limit   string
 	buf     [4096]byte
 }
 

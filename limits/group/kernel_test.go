@@ -535,6 +535,12 @@ func TestForksRefusedWhileKilled(t *testing.T) {
 	if r := g.Refusals(); r != (group.Refusals{Limit: 4000}) {
 		t.Errorf("%+v", r)
 	}
+	if err := g.AllowForks(); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(g.Paths().File[group.PidsMax]); err != nil || string(b) != "4000\n" {
+		t.Errorf("the limit is %q afterwards: %v", b, err)
+	}
 }
 
 func TestBusyGroupNamesItsProcesses(t *testing.T) {

@@ -53,7 +53,7 @@ func (g *Group) KillOnce() error {
 	}
 	if g.has(PidsMax) {
 		g.stopForks()
-		// KillOnce does not restore the limit: nothing starts in a group that is being killed.
+		// KillOnce does not restore the limit: nothing starts in a group that is being killed. See AllowForks.
 		if err := writeFile(g.paths.File[PidsMax], "0"); err != nil && !gone(err) && !errors.Is(err, unix.EACCES) {
 			return err
 		}

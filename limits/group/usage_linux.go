@@ -225,12 +225,23 @@ func (g *Group) Refusals() (r Refusals) {
 	return r
 }
 
-// stopForks saves the number of refused forks before it sets the limit of threads to 0.
+// stopForks saves the number of refused forks and the limit of threads before KillOnce sets the limit to 0.
 func (g *Group) stopForks() {
 	if !g.stopped {
 		g.refused = g.Refusals()
+		g.limit, _ = g.read(PidsMax)
 		g.stopped = true
 	}
+}
+
+// AllowForks restores the limit of threads that KillOnce may have set to 0, for a process that is to start
+// in the group after the kill.
+func (g *Group) AllowForks() error {
+	limit := strings.TrimSpace(g.limit)
+	if limit == "" {
+		return nil
+	}
+	return writeFile(g.paths.File[PidsMax], limit)
 }
 
 // Empty reports whether the group has no processes, or was removed. Zombies do not count. It also

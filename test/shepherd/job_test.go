@@ -47,6 +47,7 @@ type testJob struct {
 	fifos             map[string]*fifo
 	extraFiles        []*os.File
 	group             *group.Paths // nil without
+	threads           uint64       // limit of the group; 0 for none
 	stdin, stdout     *os.File     // /dev/null unless set
 
 	change func(cmd *exec.Cmd) // how the shepherd is started

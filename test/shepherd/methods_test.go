@@ -153,24 +153,27 @@ func TestMethodsDoNotPileUp(t *testing.T) {
 // TestMethodOutlivesTheJob checks that the supervisor waits, within bounds, for a method that runs
 // longer than the job.
 func TestMethodOutlivesTheJob(t *testing.T) {
-	t.Run("a method that ends", func(t *testing.T) {
-		t.Parallel()
-		j := count(t, best())
-		killed, release := j.fifo("killed"), j.fifo("release")
-		j.d.TerminateMethod = j.script("method", "kill -KILL $1; echo killed >"+killed.path+"; read x <"+release.path+"; echo method >>"+j.log) + " $job_pid"
-		j.d.Epilog = j.script("epilog", "echo epilog >>"+j.log)
-		j.begin()
-		j.signal(unix.SIGTSTP)
-		killed.expect("killed")
-		j.traced("epilog ended")
-		release.say("go")
-		j.wait()
-		j.expect(0)
-		j.expectUsage(137, 9)
-		if got, want := j.logged(), []string{"epilog", "method"}; !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
-	})
+	for by, m := range allMeans {
+		t.Run("a method that ends, "+by, func(t *testing.T) {
+			t.Parallel()
+			j := count(t, best())
+			killed, release := j.fifo("killed"), j.fifo("release")
+			j.d.TerminateMethod = j.script("method", "kill -KILL $1; echo killed >"+killed.path+"; read x <"+release.path+"; echo method >>"+j.log) + " $job_pid"
+			j.d.Epilog = j.script("epilog", "echo epilog >>"+j.log)
+			j.hold(m)
+			j.begin()
+			j.signal(unix.SIGTSTP)
+			killed.expect("killed")
+			j.traced("epilog ended")
+			release.say("go")
+			j.wait()
+			j.expect(0)
+			j.expectUsage(137, 9)
+			if got, want := j.logged(), []string{"epilog", "method"}; !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
 	t.Run("a method that hangs", func(t *testing.T) {
 		t.Parallel()
 		j := count(t, best())

@@ -68,7 +68,7 @@ func (j *testJob) hold(m means) {
 		j.check(err)
 	}
 	wide := limits.OfJob(j.d)
-	l := cgroup.Limits{Counted: true}
+	l := cgroup.Limits{Counted: true, Pids: j.threads}
 	if wide.Vmem.Hard != quantity.Infinity {
 		l.Vmem = wide.Vmem.Hard
 	}
