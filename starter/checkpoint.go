@@ -98,7 +98,7 @@ func (s *Shepherd) checkpointEnded(name string, status int) {
 	switch name {
 	case checkpointMethod:
 		a.inArena = a.inArena || status == 0
-		if a.killAfter {
+		if a.killAfter && s.ended == nil {
 			s.signalJob(unix.SIGKILL)
 		}
 	case migrationMethod:
@@ -112,7 +112,6 @@ func (s *Shepherd) decideMigration() {
 	if s.d.Ckpt == nil {
 		return
 	}
-	s.waitMethods() // the exit status of a migration command counts
 	a := s.active
 	if a.migrating && a.migrationFailed && !s.ended.status.Signaled() {
 		// The command did not end the job: the job finished by itself.

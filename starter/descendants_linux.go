@@ -238,12 +238,13 @@ func (s *Shepherd) killGroup(methods bool) {
 // requests that arrive in between.
 func (s *Shepherd) killAll(methods bool) {
 	kill := func() int { return s.killChildren(methods) }
-	if s.groupAlone() {
+	alone := s.groupAlone() && !methods // methods have process groups of their own
+	if alone {
 		kill = s.killTargets
 	}
 	deadline := time.Now().Add(killDeadline)
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		if wait >= undead && !s.groupAlone() {
+		if wait >= undead && !alone {
 			s.killDescendants(methods)
 		}
 		s.reap()

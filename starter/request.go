@@ -80,8 +80,9 @@ func (s *Shepherd) receive(sig syscall.Signal) {
 		return
 	}
 	s.trace("asked to " + r.String())
-	if s.active == nil {
-		// Prolog and epilog are not disturbed; the job gets the request when it starts.
+	if s.active == nil || s.ended != nil {
+		// Prolog and epilog are not disturbed; the job gets the request when it starts. A job that has
+		// ended, but has methods left, needs no request.
 		if r == requestKill || r == requestMigrate {
 			s.killed = true
 			s.elsewhere = r == requestMigrate // the last request counts
@@ -338,8 +339,10 @@ func (s *Shepherd) methodRuns(name string) bool {
 // no script_timeout.
 const methodTimeout = 2 * time.Minute
 
-// waitMethods waits for method commands that are still running. A command that hangs does not keep
-// the job from being reported.
+// waitMethods waits for method commands that are still running after the job, and then ends all processes
+// that they have left. No other step begins before: afterwards the supervisor could not distinguish these
+// processes from those that a procedure leaves running. A command that hangs does not keep the job from
+// being reported.
 func (s *Shepherd) waitMethods() {
 	if len(s.methods) == 0 {
 		return
@@ -348,7 +351,12 @@ func (s *Shepherd) waitMethods() {
 	if s.d.ScriptTimeout > 0 {
 		timeout = s.d.ScriptTimeout
 	}
-	s.beginStep()
+	if !s.d.AddGroupKill {
+		s.beginStep() // the job's own processes may continue
+	}
+	for _, name := range s.methods {
+		s.trace(name + " still runs: the next step waits for it")
+	}
 	s.set(dueTimeout, time.Now().Add(timeout))
 	for len(s.methods) > 0 {
 		s.pause()
@@ -356,11 +364,11 @@ func (s *Shepherd) waitMethods() {
 			for _, name := range s.methods {
 				s.trace(name + " has run for " + timeout.String() + " since the end of the job: it is ended")
 			}
-			s.killAll(true)
 			break
 		}
 	}
 	s.clear(dueTimeout)
+	s.killAll(true)
 }
 
 func (s *Shepherd) methodEnded(pid int, name string, status syscall.WaitStatus) {

@@ -400,9 +400,8 @@ func (s *Shepherd) trace(text string) {
 	_ = s.dir.Append(jobdir.FileTrace, jobdir.RecordLine(time.Now(), unix.Geteuid(), unix.Getpid(), text))
 }
 
-// finish waits for method commands that are still running, and writes exit_status.
+// finish writes exit_status.
 func (s *Shepherd) finish() job.Failed {
-	s.waitMethods()
 	s.removeTmpdir()
 	failpoint.At("shepherd-before-exit_status")
 	if s.failed == 0 {

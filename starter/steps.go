@@ -338,6 +338,7 @@ func (s *Shepherd) job() {
 	end := s.waitJob(child, start)
 	failpoint.At("shepherd-job-ended")
 	s.killAll(false)
+	s.waitMethods()
 	failpoint.At("shepherd-all-ended")
 	if failure := child.Failed(); failure != nil {
 		code := startFailure(failure, job.FailedInJobChild)

@@ -214,3 +214,36 @@ func TestTerminateMethodStopped(t *testing.T) {
 		j.nothingLeft()
 	})
 }
+
+// TestNothingOfMethodsIsLeft checks that no process that a method has started survives, if the method ends after the
+// job, and that none exists when the next step begins.
+func TestNothingOfMethodsIsLeft(t *testing.T) {
+	for name, script := range map[string]string{
+		"a child in a session of its own": "setsid sleep 1000 </dev/null >/dev/null 2>&1 &",
+		"a daemon":                        "(setsid sh -c 'sleep 1000 & exit' &)",
+		"one for each that ends":          "setsid sh -c 'while :; do (setsid sleep 1000 &); sleep 0.01; done' &",
+	} {
+		for by, m := range allMeans {
+			t.Run(name+" "+by, func(t *testing.T) {
+				t.Parallel()
+				j := count(t, best())
+				running, release := j.fifo("running"), j.fifo("release")
+				j.d.SuspendMethod = j.script("method", script+"\necho running >"+running.path+"; read x <"+release.path)
+				j.d.Epilog = j.script("epilog", "for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ 2>/dev/null | grep -qx JOB_ID=$JOB_ID && cat $p/comm; done >>"+j.log+" 2>/dev/null; exit 0")
+				j.hold(m)
+				j.begin()
+				j.signal(unix.SIGWINCH)
+				running.expect("running")
+				j.order(unix.SIGQUIT)
+				j.traced("suspend_method still runs")
+				release.say("go")
+				j.wait()
+				j.expect(0)
+				j.nothingLeft()
+				if slices.Contains(j.logged(), "sleep") {
+					t.Error("the epilog saw a process of the method")
+				}
+			})
+		}
+	}
+}

@@ -164,12 +164,12 @@ func TestMethodOutlivesTheJob(t *testing.T) {
 			j.begin()
 			j.signal(unix.SIGTSTP)
 			killed.expect("killed")
-			j.traced("epilog ended")
+			j.traced("terminate_method still runs")
 			release.say("go")
 			j.wait()
 			j.expect(0)
 			j.expectUsage(137, 9)
-			if got, want := j.logged(), []string{"epilog", "method"}; !slices.Equal(got, want) {
+			if got, want := j.logged(), []string{"method", "epilog"}; !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
@@ -184,5 +184,19 @@ func TestMethodOutlivesTheJob(t *testing.T) {
 		j.wait()
 		j.expect(0)
 		j.nothingLeft()
+	})
+	t.Run("a method that hangs, with a job whose processes may continue", func(t *testing.T) {
+		t.Parallel()
+		j := count(t, best())
+		j.d.AddGroupKill, j.d.ScriptTimeout = false, 200*time.Millisecond
+		j.d.Command.File = j.script("script", "setsid "+j.counter("session")+" &\nexec "+j.counter("job"))
+		j.d.TerminateMethod = j.script("method", "kill -KILL $1; setsid sleep 1000 & sleep 1000") + " $job_pid"
+		j.begin("job", "session")
+		j.signal(unix.SIGTSTP)
+		j.wait()
+		j.expect(0)
+		if pids := j.processes(); !slices.Equal(pids, []int{j.pids["session"]}) {
+			t.Errorf("processes %v are left, want only %d", pids, j.pids["session"])
+		}
 	})
 }
