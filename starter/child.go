@@ -114,7 +114,7 @@ func (s *Shepherd) startJob(inv invocation, a attempt) (*spawn.Child, time.Time,
 		}
 	}
 	failpoint.At("shepherd-addgrpid")
-	s.beginStep()
+	s.beginStep(!s.d.AddGroupKill)
 	s.reaped = syscall.Rusage{}
 	start := time.Now()
 	child, err := p.Start()

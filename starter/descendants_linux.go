@@ -2,6 +2,7 @@ package starter
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"syscall"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/oslite"
 	"github.com/execd-project/execd/limits/process"
 )
 
@@ -24,39 +26,90 @@ func childless() bool {
 }
 
 // strays are descendants that do not belong to the running step: processes that earlier steps have
-// left running. The key is the process ID; the value is the start time, because the kernel reuses
-// IDs, or ours.
-type strays map[int]uint64
+// left running. The key is the process ID.
+type strays map[int]stray
 
-// ours is the value for a child of this process: its ID is not reused before it is reaped, which removes it.
+type stray struct {
+	start uint64 // the start time, because the kernel reuses IDs, or ours
+	stays bool   // it may continue after the job
+}
+
+// ours is the start of a child of this process: its ID is not reused before it is reaped, which removes it.
 const ours = ^uint64(0)
 
-func (s strays) add(pid int) {
-	if process.Read(pid).Parent == unix.Getpid() {
-		s[pid] = ours
-		return
+func (s strays) add(pid int, stays bool) {
+	start := ours
+	if process.Read(pid).Parent != unix.Getpid() {
+		start = process.Start(pid)
 	}
-	s[pid] = process.Start(pid)
+	s[pid] = stray{start, stays}
 }
 
 // has reports whether a process is a stray. A process of which that cannot be known belongs to the step: it gets its
 // limits and its signals.
 func (s strays) has(pid int) bool {
-	start, ok := s[pid]
-	return ok && (start == ours || start != 0 && start == process.Start(pid))
+	p, ok := s[pid]
+	return ok && (p.start == ours || p.start != 0 && p.start == process.Start(pid))
+}
+
+// mustEnd reports whether one of them has to end with the job.
+func (s strays) mustEnd() bool {
+	for _, p := range s {
+		if !p.stays {
+			return true
+		}
+	}
+	return false
 }
 
 // beginStep records which processes earlier steps have left running. They do not belong to the new
-// step, get no signals, and keep running.
-func (s *Shepherd) beginStep() {
-	if s.strays == nil {
-		s.strays = strays{} // the first step: there are none yet
+// step, get no signals, and keep running. stay says whether the processes that the new step leaves may
+// continue after the job.
+func (s *Shepherd) beginStep(stay bool) {
+	earlier := s.strays
+	s.strays = strays{}
+	if earlier != nil { // otherwise it is the first step
+		for _, pid := range s.stepProcesses(false) { // parents before their children
+			s.strays.add(pid, s.stays(pid, earlier))
+		}
+	}
+	s.leftStay = stay
+	s.mixed = s.d.AddGroupKill && s.strays.mustEnd()
+}
+
+// stays reports whether a process that earlier steps have left running may continue after the job. earlier
+// are the strays of the last step.
+func (s *Shepherd) stays(pid int, earlier strays) bool {
+	if earlier.has(pid) {
+		return earlier[pid].stays
+	}
+	if parent, ok := s.strays[process.Read(pid).Parent]; ok {
+		return parent.stays
+	}
+	// During a procedure of another user, strays of the owner can have left it.
+	return s.leftStay && (!s.mixed || !s.isOwners(pid))
+}
+
+// isOwners reports whether a process has the real user ID of the owner, or is in a user namespace: there the owner may have
+// other user IDs (subuid(5)).
+func (s *Shepherd) isOwners(pid int) bool {
+	if process.Read(pid).User == int(s.owner.UID) {
+		return true
+	}
+	ours, err := oslite.Readlink("/proc/self/ns/user")
+	its, err2 := oslite.Readlink("/proc/" + itoa(pid) + "/ns/user")
+	return err == nil && err2 == nil && its != ours
+}
+
+// endStrays ends what procedures of the owner have left running. The owner can take over such a process
+// (ptrace(2)), and it has no limits: it is not in the job's control group. Those of other users stay.
+func (s *Shepherd) endStrays() {
+	if s.strays == nil || childless() {
 		return
 	}
-	clear(s.strays)
-	for _, pid := range s.stepProcesses(false) {
-		s.strays.add(pid)
-	}
+	s.beginStep(false)
+	maps.DeleteFunc(s.strays, func(_ int, p stray) bool { return !p.stays })
+	s.killAll(true)
 }
 
 // stepProcesses returns all processes of the running step, the first process of the step first.
@@ -118,7 +171,7 @@ func (s *Shepherd) keepOrphans(dead int) bool {
 	session := process.Read(dead).Session
 	for _, child := range process.Children(unix.Getpid()) {
 		if child != s.awaited && s.methods[child] == "" && !s.strays.has(child) && process.Read(child).Session == session {
-			s.strays.add(child)
+			s.strays.add(child, s.strays[dead].stays)
 			found = true
 		}
 	}

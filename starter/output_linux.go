@@ -110,7 +110,7 @@ func (s *Shepherd) openOutlet(file output, stage spawn.Stage, as account) (*outl
 		closeAll([]int{o.end, o.from, o.to})
 		return nil, err
 	}
-	s.strays.add(o.writer.PID) // signals to the step do not go to it
+	s.strays.add(o.writer.PID, true) // signals to the step do not go to it, and it ends with the supervisor
 	s.outlets = append(s.outlets, o)
 	return o, nil
 }
@@ -369,7 +369,7 @@ func (s *Shepherd) drain(o *outlet, as account) {
 	p.Dup(spawn.StageSetup, o.from, 0)
 	p.Discard()
 	if child, err := p.Start(); err == nil {
-		s.strays.add(child.PID)
+		s.strays.add(child.PID, s.leftStay)
 		_ = child.Failed() // closes its descriptor; there is nothing to report
 	}
 	_ = unix.Close(o.from)

@@ -352,7 +352,7 @@ func (s *Shepherd) waitMethods() {
 		timeout = s.d.ScriptTimeout
 	}
 	if !s.d.AddGroupKill {
-		s.beginStep() // the job's own processes may continue
+		s.beginStep(false) // the job's own processes may continue
 	}
 	for _, name := range s.methods {
 		s.trace(name + " still runs: the next step waits for it")

@@ -53,6 +53,8 @@ type Shepherd struct {
 	killed         bool      // the job is to be ended
 	elsewhere      bool      // to be started on another host, before it has begun on this one
 	strays         strays
+	leftStay       bool           // what the step leaves running may continue after the job
+	mixed          bool           // when the step began, there were strays that have to end with the job
 	outlets        []*outlet      // of the running procedure
 	scratch        []byte         // buffer for its output
 	flushing       bool           // it has finished, and its writers have not
@@ -400,8 +402,9 @@ func (s *Shepherd) trace(text string) {
 	_ = s.dir.Append(jobdir.FileTrace, jobdir.RecordLine(time.Now(), unix.Geteuid(), unix.Getpid(), text))
 }
 
-// finish writes exit_status.
+// finish ends the processes that must not continue after the job, and writes exit_status.
 func (s *Shepherd) finish() job.Failed {
+	s.endStrays()
 	s.removeTmpdir()
 	failpoint.At("shepherd-before-exit_status")
 	if s.failed == 0 {

@@ -104,7 +104,7 @@ func (s *Shepherd) procedure(st step) result {
 		s.fail(st.notStarted, explained(words, st.name+": "+err.Error()))
 		return stepNotStarted
 	}
-	s.beginStep()
+	s.beginStep(as.UID != s.owner.UID)
 	f := procedureFiles(s.d, st.pe)
 	failure, err := s.openOutlets(&f, st.name, as)
 	defer func() { s.closeOutlets(st.name, as) }()

@@ -88,50 +88,101 @@ func (j *testJob) noNewSleep(before []int) error {
 	return nil
 }
 
-// TestDaemonsOfProceduresLiveOn checks that processes left running by prolog and pe_start do not
-// belong to the job: they get none of the job's signals and are not killed with it. Here they
-// report each signal.
-func TestDaemonsOfProceduresLiveOn(t *testing.T) {
-	everyMode(t, func(t *testing.T, m mode) {
-		j := count(t, m)
-		late := j.fifo("late")
-		j.d.Prolog = j.script("prolog", strings.Join([]string{
-			j.counter("plain") + " &",
-			"setsid " + j.counter("session") + " &",
-			"setsid sh -c '" + j.counter("daemon") + " & exit'",
-			// One that is a child of a daemon now, and an orphan later.
-			"(" + j.counter("child") + " & read x <" + late.path + ") &",
-			// And one on its way into the background, with the job begun.
-			"(read x <" + late.path + "; " + j.counter("slow") + " &) &",
-		}, "\n"))
-		j.d.PE = &job.ParallelEnvironment{Name: "pe", Start: j.script("pe_start", j.counter("pe")+" &\n:"), StdoutPath: j.work, StderrPath: j.work}
-		labels := []string{"plain", "session", "daemon", "child", "pe", "job"}
-		j.begin(labels...)
-		late.say("go")
-		late.say("go")
-		j.awaitReady("slow")
-		delete(j.pids, "job")
-		for label, pid := range j.pids {
-			await(t, label+" to be the shepherd's", func() bool { return status(pid, "PPid") == strconv.Itoa(j.cmd.Process.Pid) })
+// TestDaemonsOfProcedures checks that processes left running by prolog and pe_start do not belong to the job:
+// they get none of the job's signals and are not killed with it. Here they report each signal. After the last
+// step those of the owner are ended, and those of other users continue.
+func TestDaemonsOfProcedures(t *testing.T) {
+	for _, as := range []string{"", "root@", "site@"} {
+		t.Run("as "+as, func(t *testing.T) {
+			everyMode(t, func(t *testing.T, m mode) {
+				if m == asUser && as != "" {
+					return // needs root
+				}
+				testDaemons(t, m, as)
+			})
+		})
+	}
+}
+
+func testDaemons(t *testing.T, m mode, as string) {
+	t.Helper()
+	j := count(t, m)
+	late, epilog, end := j.fifo("late"), j.fifo("epilog"), j.fifo("end")
+	j.d.Epilog = j.script("last", "echo begun >"+epilog.path+"; read x <"+end.path)
+	j.d.Prolog = as + j.script("prolog", strings.Join([]string{
+		j.counter("plain") + " &",
+		"setsid " + j.counter("session") + " &",
+		"setsid sh -c '" + j.counter("daemon") + " & exit'",
+		// One that is a child of a daemon now, and an orphan later.
+		"(" + j.counter("child") + " & read x <" + late.path + ") &",
+		// And one on its way into the background, with the job begun.
+		"(read x <" + late.path + "; " + j.counter("slow") + " &) &",
+	}, "\n"))
+	j.d.PE = &job.ParallelEnvironment{Name: "pe", Start: as + j.script("pe_start", j.counter("pe")+" &\n:"), StdoutPath: j.work, StderrPath: j.work}
+	labels := []string{"plain", "session", "daemon", "child", "pe", "job"}
+	j.begin(labels...)
+	late.say("go")
+	late.say("go")
+	j.awaitReady("slow")
+	delete(j.pids, "job")
+	for label, pid := range j.pids {
+		await(t, label+" to be the shepherd's", func() bool { return status(pid, "PPid") == strconv.Itoa(j.cmd.Process.Pid) })
+	}
+	// Only the job hears it, and the stop that comes after it.
+	j.signal(unix.SIGUSR1)
+	j.hears(unix.SIGUSR1)
+	j.order(unix.SIGSTOP)
+	j.traced("signal SIGSTOP delivered to 1 processes")
+	j.awaitStopped(false)
+	j.signal(unix.SIGTSTP)
+	epilog.expect("begun")
+	for label, pid := range j.pids {
+		if !alive(pid) {
+			t.Errorf("%s ended with the job", label)
 		}
-		// Only the job hears it, and the stop that comes after it.
-		j.signal(unix.SIGUSR1)
-		j.hears(unix.SIGUSR1)
-		j.order(unix.SIGSTOP)
-		j.traced("signal SIGSTOP delivered to 1 processes")
-		j.awaitStopped(false)
-		j.signal(unix.SIGTSTP)
-		j.wait()
-		j.expect(0)
-		j.expectUsage(137, 9)
-		for label, pid := range j.pids {
-			if !alive(pid) {
-				t.Errorf("%s ended with the job", label)
+	}
+	end.say("go")
+	j.wait()
+	j.expect(0)
+	j.expectUsage(137, 9)
+	for label, pid := range j.pids {
+		if alive(pid) != (as != "") {
+			t.Errorf("%s is alive after the job: %v", label, as == "")
+		}
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	for j.moreLines() {
+	}
+}
+
+// TestStraysOfTheOwner lets a process that a prolog of the owner has left start another one while an epilog of root runs,
+// and leaves a process of root running as well. Only the latter may continue.
+func TestStraysOfTheOwner(t *testing.T) {
+	needRoot(t)
+	for name, m := range map[string]mode{"root": asRoot, "a real execd": asAdmin} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(t, m, "exit 0")
+			begun, done, out := j.fifo("begun"), j.fifo("done"), " </dev/null >/dev/null 2>&1"
+			fork := j.script("fork", "read x <"+begun.path+"; (setsid sh -c 'echo $$ >>"+j.log+"; echo done >"+done.path+"; exec sleep 1000' &)")
+			j.d.Prolog = j.script("prolog", "setsid "+fork+out+" &")
+			j.d.Epilog = "root@" + j.script("epilog", "echo begun >"+begun.path+"; read x <"+done.path+"; setsid sleep 1000"+out+" &\necho $! >>"+j.log)
+			j.run()
+			j.expect(0)
+			pids := j.logged()
+			if len(pids) != 2 {
+				t.Fatalf("processes %q, want two", pids)
 			}
-		}
-		for j.moreLines() {
-		}
-	})
+			for i, whose := range []string{"the owner", "root"} {
+				pid, err := strconv.Atoi(pids[i])
+				j.check(err)
+				if alive(pid) != (whose == "root") {
+					t.Errorf("the process of %s is alive after the job: %v", whose, whose != "root")
+				}
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		})
+	}
 }
 
 // TestOrphansAreCollected checks that the shepherd reaps all orphans of its job.
