@@ -97,7 +97,11 @@ func (s *Shepherd) isOwners(pid int) bool {
 		return true
 	}
 	ours, err := oslite.Readlink("/proc/self/ns/user")
-	its, err2 := oslite.Readlink("/proc/" + itoa(pid) + "/ns/user")
+	var its string
+	var err2 error
+	if !process.InTime(pid, func() { its, err2 = oslite.Readlink("/proc/" + itoa(pid) + "/ns/user") }) {
+		return true
+	}
 	return err == nil && err2 == nil && its != ours
 }
 

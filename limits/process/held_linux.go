@@ -60,8 +60,8 @@ func fileInTime(pid int, name string) (*question, []byte) {
 	return q, q.room[:q.n]
 }
 
-// InTime calls f in another goroutine, and reports whether f has returned, or waits in the kernel. f asks the kernel about a process, which
-// may hold it up. If InTime reports false, f was not called, or may still run: the caller must not use what it shares with f.
+// InTime calls f in another goroutine, and reports whether f has returned. f asks the kernel about a process, which may hold
+// it up. If InTime reports false, f was not called, or may still run: the caller must not use what it shares with f.
 func InTime(pid int, f func()) bool {
 	q := ask(pid, "", f)
 	q.release()
