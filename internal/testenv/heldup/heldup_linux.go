@@ -40,12 +40,7 @@ func Device(t testing.TB) string {
 	const major, minor = 10, 229
 	path := filepath.Join(t.TempDir(), "fuse")
 	testenv.LetIn(t, filepath.Dir(path))
-	if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(major, minor))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o666); err != nil { // whatever the umask is
-		t.Fatal(err)
-	}
+	testenv.Node(t, path, major, minor)
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Skipf("this kernel has no FUSE: %v", err)
@@ -75,10 +70,10 @@ func Start(t testing.TB) (pid int, release func()) {
 	if err != nil {
 		t.Skipf("no process can hold up the kernel: %q", first)
 	}
-	return pid, func() { go end() } // closes the input, and then waits for the end of the test
+	return pid, func() { go func() { _ = end() }() } // closes the input, and then waits for the end of the test
 }
 
-func init() {
+func init() { //nolint:gochecknoinits // every test program that imports the package can be told to be such a process
 	var err error
 	switch os.Getenv(roleEnv) {
 	case roleJob:
@@ -90,8 +85,8 @@ func init() {
 	default:
 		return
 	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	fmt.Fprintln(os.Stderr, err) //nolint:forbidigo // of a test
+	os.Exit(1)                   //nolint:forbidigo // nothing else of the test program may run
 }
 
 // job starts the owner of a file system in namespaces of its own.
@@ -148,6 +143,7 @@ func owner() error {
 	}
 	_ = os.Remove(dir)
 	go func() {
+		//nolint:forbidigo // of a test
 		fmt.Fprintln(os.Stderr, run(victim, &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}, dir+"/file"))
 	}()
 	release := make(chan struct{})
@@ -211,7 +207,7 @@ func serve(dev int, release <-chan struct{}) error {
 		case opOpen:
 			answer(unique, 0, make([]byte, 16))
 		case opFlush:
-			fmt.Println(order.Uint32(room[32:])) // the process
+			fmt.Println(order.Uint32(room[32:])) //nolint:forbidigo // the process, for the test
 			go func() {
 				<-release
 				answer(unique, 0, nil)
