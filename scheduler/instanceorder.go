@@ -73,6 +73,14 @@ func newOrder(s *State, all, usable []InstanceID, load []float64) *instanceOrder
 	return o
 }
 
+// sortByRank sorts by the order of newOrder's list alone. It is for instances that do not move.
+func (o *instanceOrder) sortByRank() {
+	for i := range o.at {
+		o.at[i].load, o.at[i].seqno = 0, 0
+	}
+	slices.SortFunc(o.base, o.compare)
+}
+
 func (o *instanceOrder) compare(a, b InstanceID) int {
 	x, y := &o.at[a], &o.at[b]
 	if x.tier != y.tier {

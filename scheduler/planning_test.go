@@ -483,7 +483,7 @@ func TestLookBack(t *testing.T) {
 			}
 			return g.timedJob(p.now).job
 		}
-		for range 12 {
+		for turn := range uint32(12) {
 			for range 6 {
 				j := job()
 				p.took[j] = int64(5 * (1 + g.IntN(60)))
@@ -491,7 +491,7 @@ func TestLookBack(t *testing.T) {
 			}
 			p.step()
 			if g.chance(20) {
-				p.reserve(uint32(1000 + p.now))
+				p.reserve(1000 + turn)
 			}
 			for _, n := range p.naive.pending {
 				j := p.jobs[n.id].job

@@ -37,8 +37,8 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 	r := s.newRun(now)
 	r.plan = newPlan() // even if jobs may not reserve
 	r.planAhead()
-	r.prepareOrder(append(r.conditions(), r.notFull)...)
-	r.orderWithoutLoad()
+	r.prepareOrder(r.exists, r.notSuspendedByCalendar, r.notDisabledByCalendar, r.notFull)
+	r.orderWithoutLoad(c.Parallel())
 	// Quotas apply neither to a reservation nor to tasks in one (sge_resource_quota(5)).
 	q := &query{job: &Job{Category: c}, category: c, span: span{start, end - start}, mode: later | exempt}
 	r.mixed = true
@@ -60,16 +60,29 @@ func (s *State) FindReservation(c *Category, start, end, now int64) (pe PEID, gr
 	return None, nil, false
 }
 
-// orderWithoutLoad orders the instances as if all hosts had the same load, and equal ones by their cluster
-// queues and hosts: Grid Engine's master does not compute the load formula when it looks for an advance
-// reservation (tested).
-func (r *run) orderWithoutLoad() {
+// exists is the first condition of instances for an advance reservation: Grid Engine's master does not look at states. Those that are
+// disabled, suspended, in error or in alarm are reserved, too (tested).
+func (r *run) exists(id InstanceID) (Reason, bool) {
+	return Reason{kind: droppedUnavailable}, r.instances[id].status&Orphaned == 0 && r.model.instances[id].ambiguous == nil
+}
+
+func (r *run) notSuspendedByCalendar(id InstanceID) (Reason, bool) {
+	return Reason{kind: droppedUnavailable}, r.instances[id].status&SuspendedByCalendar == 0
+}
+
+func (r *run) notDisabledByCalendar(id InstanceID) (Reason, bool) {
+	return Reason{kind: droppedDisabled}, r.instances[id].status&DisabledByCalendar == 0
+}
+
+// orderWithoutLoad orders the instances as if all hosts had the same load: Grid Engine's master does not compute the load
+// formula when it looks for an advance reservation. It sorts instances by seq_no only for parallel reservations, and only if
+// queue_sort_method is load. Equal ones are in the order of their cluster queues and hosts (tested).
+func (r *run) orderWithoutLoad(parallel bool) {
 	clear(r.load)
-	all := make([]InstanceID, len(r.model.instances))
-	for i := range all {
-		all[i] = InstanceID(i)
+	r.order = newOrder(r.State, r.byNumber(), slices.Collect(r.order.all()), r.load)
+	if !parallel || r.order.bySeqno {
+		r.order.sortByRank()
 	}
-	r.order = newOrder(r.State, all, slices.Collect(r.order.all()), r.load)
 }
 
 // Considered reports whether -q and -pe of qrsub(1) allow an instance for an advance reservation.

@@ -263,6 +263,36 @@ func TestQuotaOfReservingParallelJob(t *testing.T) {
 	}
 }
 
+// TestAdvanceReservationIgnoresStates checks that instances are reserved whatever their states are, and in which order (tested
+// with 8.1.9: TestCompare/27-reservations).
+func TestAdvanceReservationIgnoresStates(t *testing.T) {
+	for method, want := range map[string][2]string{
+		"load":  {"a.q@n1=1", "a.q@n1=1, b.q@n1=2"},
+		"seqno": {"a.q@n1=1", "b.q@n1=1, a.q@n1=2"},
+	} {
+		s := scene{
+			files: map[string]string{
+				"sched_conf": "queue_sort_method " + method + "\n",
+				"queues/a.q": "qname a.q\nhostlist n1\nslots 2\nseq_no 20\nload_thresholds np_load_avg=0.1\nsuspend_thresholds np_load_avg=0.1\npe_list fill\n",
+				"queues/b.q": "qname b.q\nhostlist n1\nslots 2\nseq_no 10\nload_thresholds NONE\npe_list fill\n",
+				"pes/fill":   "pe_name fill\nslots 100\nallocation_rule $fill_up\n",
+			},
+			load: map[string]map[string]string{"n1": {"np_load_avg": "0.5"}},
+		}.make(t)
+		for _, states := range []scheduler.Status{0, scheduler.DisabledByUser, scheduler.SuspendedByUser, scheduler.Failed, scheduler.Subordinated} {
+			for id := range s.Model().Instances() {
+				s.SetStatus(scheduler.InstanceID(id), states)
+			}
+			for i, r := range []*scheduler.Requests{{}, {PE: "fill", Slots: slotsOf(t, "3")}} {
+				j := serialJob(t, s.Model(), 1, r)
+				if _, grants, ok := s.FindReservation(j.Category, 2000, 3000, 1000); !ok || granted(s, grants) != want[i] {
+					t.Errorf("%s, states %b: %q, %v, want %q", method, states, granted(s, grants), ok, want[i])
+				}
+			}
+		}
+	}
+}
+
 // TestAdvanceReservationIgnoresLoad finds places for advance reservations: the first instances, whatever the
 // load of their hosts is, and one slot on each host if the allocation rule does not allow the number.
 func TestAdvanceReservationIgnoresLoad(t *testing.T) {
