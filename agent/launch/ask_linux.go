@@ -39,7 +39,16 @@ func (j *Job) Suspend() error {
 }
 
 // Resume asks the shepherd to resume the job, as qmod -usj does.
-func (j *Job) Resume() error { return j.ask(SignalResume, unix.SIGCONT, 0) }
+func (j *Job) Resume() error {
+	// A shepherd that has received an earlier request to suspend the job but not handled it yet may handle it after this one: it
+	// does not know the order. What it then reads is to resume the job.
+	if j.remote == nil {
+		if n, err := j.Dir.ReadNumber(jobdir.FileSignal); err == nil && n == int(unix.SIGSTOP) {
+			return j.ask(SignalResume, unix.SIGCONT, unix.SIGCONT)
+		}
+	}
+	return j.ask(SignalResume, unix.SIGCONT, 0)
+}
 
 // Notify asks the shepherd to deliver a signal to the job, such as SIGUSR1 and SIGUSR2, which
 // announce a suspension and the end (sge_submit(1), -notify). A signal that has not been delivered

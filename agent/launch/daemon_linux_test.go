@@ -441,3 +441,43 @@ func (p *place) script(t testing.TB, text string) string {
 	}
 	return f.Name()
 }
+
+// TestLateSuspensionIsResumed checks that a request to suspend the job that the shepherd handles after a request to resume it,
+// because it does not know their order, resumes the job.
+func TestLateSuspensionIsResumed(t *testing.T) {
+	p := newPlace(t)
+	j, err := Prepare(p.spool, must(p.order("sleep 1000")), seven)
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched(t, j)
+	until(t, "the job", j.Running)
+	traced := func(what string, times int) {
+		t.Helper()
+		until(t, what, func() bool {
+			text, err := j.Dir.ReadFile(jobdir.FileTrace)
+			return err == nil && strings.Count(string(text), what) >= times
+		})
+	}
+	if err := j.Suspend(); err != nil {
+		t.Fatal(err)
+	}
+	traced("asked to suspend the job", 1)
+	if err := j.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	traced("asked to resume the job", 1)
+	if err := j.shepherd.signal(unix.SIGTTIN); err != nil {
+		t.Fatal(err)
+	}
+	traced("asked to resume the job", 2)
+	if err := j.Suspend(); err != nil {
+		t.Fatal(err)
+	}
+	traced("asked to suspend the job", 2)
+	j.Kill()
+	j.Collect(waited(t, j))
+	if err := j.Remove(false); err != nil {
+		t.Error(err)
+	}
+}
