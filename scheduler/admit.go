@@ -286,7 +286,7 @@ func (a *admission) lookReserved(ar *Reservation) {
 		ids = append(ids, g.Instance)
 	}
 	a.order = newOrder(a.State, a.byNumber(), ids, make([]float64, len(a.model.hosts)))
-	if a.notReserved(ar); len(a.decisions.Dropped) > 0 {
+	if a.notReserved(&a.query, ar); len(a.decisions.Dropped) > 0 || len(a.trace.reasons) > 0 {
 		a.trace.reasons = append(a.trace.reasons, a.decisions.Dropped...)
 		return
 	}

@@ -5,7 +5,7 @@ package scheduler
 // and droppedSuspended have not been observed: they are free numbers next to similar messages.
 // Reasons that Grid Engine does not have, such as for core binding, have the number for requests.
 var numbers = map[reasonKind]int{
-	queueRequest: 17, elementsGiven: 17, notBookable: 17, noCores: 17, notReserved: 52, badReservation: 31,
+	queueRequest: 17, elementsGiven: 17, notBookable: 17, noCores: 17, notReserved: 52, queueNotReserved: 51, badReservation: 31,
 	queueNotListed: 6, hostNotListed: 6, instanceNotListed: 6,
 	queueNoAccess: 1, hostNoAccess: 1, instanceNoAccess: 1, globalNoAccess: 1,
 	hostExcludedProject: 4, instanceExcludedProject: 4, globalExcludedProject: 4,

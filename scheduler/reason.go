@@ -62,6 +62,7 @@ const (
 	forcedByGlobal
 	uncleanHost
 	notReserved
+	queueNotReserved
 	noMatchingPE
 	noPEAccess
 	peSlots
@@ -89,7 +90,7 @@ func (r *Reason) Text() string {
 	switch r.kind {
 	case atPlace:
 		return r.resourceText()
-	case quotaExceeded, notReserved, badReservation, suspendAlarm:
+	case quotaExceeded, notReserved, queueNotReserved, badReservation, suspendAlarm:
 		return r.text
 	case noCores:
 		return r.coresText()

@@ -227,7 +227,7 @@ func (r *run) assignReserved(q *query) (Start, bool) {
 	case !now:
 		return Start{}, false
 	default:
-		r.notReserved(ar)
+		r.notReserved(q, ar)
 	}
 	offers := r.reservedOffers(q, ar)
 	start := Start{PE: None, Duration: min(r.plannedDuration(j.Category), ar.End-r.now)}
@@ -319,11 +319,23 @@ func (r *run) matchesReserved(c *Category, id InstanceID) bool {
 	return true
 }
 
-// notReserved adds the reasons why a job in a reservation cannot use other instances. The original
-// adds them to all jobs.
-func (r *run) notReserved(ar *Reservation) {
+// notReserved adds the reasons why a job in a reservation cannot use other instances. The original adds those about instances
+// to all jobs, and looks only at instances on hosts that the job can use, of cluster queues of which instances are reserved (tested).
+func (r *run) notReserved(q *query, ar *Reservation) {
 	for id := range r.order.all() {
-		if slices.ContainsFunc(ar.Grants, func(g Grant) bool { return g.Instance == id }) {
+		i := &r.model.instances[id]
+		if slices.ContainsFunc(ar.Grants, func(g Grant) bool { return g.Instance == id }) || q.trace.skips(i) {
+			continue
+		}
+		if !slices.ContainsFunc(ar.Grants, func(g Grant) bool { return r.model.instances[g.Instance].queue == i.queue }) {
+			q.trace.skipQueue(i.queue)
+			q.because(Reason{
+				kind: queueNotReserved, place: int32(i.queue), number: int(ar.ID),
+				text: fmt.Sprintf("cannot run in queue instance %q because it was not reserved by advance reservation %d", r.model.queues[i.queue].name, ar.ID),
+			})
+			continue
+		}
+		if !r.hostAllows(q, i.host) {
 			continue
 		}
 		reason := Reason{
