@@ -314,6 +314,7 @@ func (s *Shepherd) killAll(methods bool) {
 			return
 		}
 		if time.Now().After(deadline) {
+			s.killGroup(true) // no method is spared any more: processes may fork faster than they are found
 			s.trace("cannot end " + itoa(left) + " processes within " + killDeadline.String() + s.stuck())
 			return
 		}

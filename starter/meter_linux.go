@@ -31,10 +31,11 @@ type meter struct {
 	measured  time.Duration // cpu when memory was last measured
 	moving    time.Time     // the time of that measurement
 	rss, swap uint64
-	list      []int         // processes of the last look, if there is no group
-	stood     time.Duration // sum of their CPU clocks
-	lost      time.Duration // CPU time of processes that no parent has waited for
-	moved     transfer      // before the job
+	list      []int                 // processes of the last look, if there is no group
+	stood     time.Duration         // sum of their CPU clocks
+	waited    map[int]time.Duration // of these, what process.Waited said last
+	lost      time.Duration         // CPU time of processes that no parent has waited for
+	moved     transfer              // before the job
 }
 
 // sample returns the usage at this moment.
@@ -71,22 +72,22 @@ func (m *meter) sample() limits.Sample {
 func (m *meter) count() {
 	// First the processes that were waited for, then the running ones: a process that exits in
 	// between may be missed, which is checked below, but never counts twice.
-	known := true
 	sum := func() time.Duration {
 		cpu := rusageTime(&m.s.reaped)
+		before := m.waited
+		m.waited = make(map[int]time.Duration, len(m.list))
 		for _, pid := range m.list {
 			waited, ok := process.Waited(pid)
+			if !ok { // the process holds up the answer: see package process
+				waited = before[pid]
+			}
+			m.waited[pid] = waited
 			cpu += waited
-			known = known && ok
 		}
 		return cpu + m.clocks()
 	}
 	const tries = 3
 	cpu := sum() + m.lost
-	if !known { // what is missing is not lost
-		m.cpu = max(m.cpu, cpu)
-		return
-	}
 	for range tries {
 		if cpu >= m.cpu {
 			break

@@ -305,6 +305,7 @@ func (s *Shepherd) command(name, line string) {
 	if err != nil {
 		s.trace(name + ": " + err.Error())
 		s.methodStopped(name)
+		s.freezeAgain()
 		return
 	}
 	s.methods[child.PID] = name
@@ -384,7 +385,12 @@ func (s *Shepherd) methodEnded(pid int, name string, status syscall.WaitStatus) 
 	if failure != nil || status.Signaled() || status != 0 && s.refused().Forks > m.refused {
 		s.methodStopped(name)
 	}
+	s.freezeAgain()
+}
+
+// freezeAgain freezes the group of a suspended job, which was thawed for a command.
+func (s *Shepherd) freezeAgain() {
 	if a := s.active; a != nil && s.ended == nil && a.suspended && s.d.SuspendMethod == "" {
-		s.freeze() // it was thawed for a command
+		s.freeze()
 	}
 }

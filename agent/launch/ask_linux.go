@@ -41,7 +41,7 @@ func (j *Job) Suspend() error {
 // Resume asks the shepherd to resume the job, as qmod -usj does.
 func (j *Job) Resume() error {
 	// A shepherd that has received an earlier request to suspend the job but not handled it yet may handle it after this one: it
-	// does not know the order. What it then reads is to resume the job.
+	// does not know the order. It then reads that the job is to be resumed.
 	if j.remote == nil {
 		if n, err := j.Dir.ReadNumber(jobdir.FileSignal); err == nil && n == int(unix.SIGSTOP) {
 			return j.ask(SignalResume, unix.SIGCONT, unix.SIGCONT)

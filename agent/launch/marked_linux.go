@@ -91,7 +91,7 @@ func survivors(dir *jobdir.Dir) (list []seen, swept bool, err error) {
 type seen struct {
 	pid   int
 	start uint64 // 0 if the process did not let the kernel tell
-	user  int    // real user ID
+	user  int    // real user ID; -1 if it could not be read
 }
 
 // gone reports whether the process has ended. If its start is not known, any process with this ID counts.
@@ -117,7 +117,7 @@ func (p seen) kill() {
 	}
 	switch start := process.Start(p.pid); {
 	case start == 0 || p.start == 0: // a process can hold up the question
-		if now := process.Read(p.pid); now.State == 0 || now.User != p.user {
+		if now := process.Read(p.pid); now.State == 0 || p.user < 0 || now.User != p.user {
 			return
 		}
 	case start != p.start:
@@ -160,7 +160,7 @@ func (j *Job) marked() (list []seen, err error) {
 		}
 		children[st.Parent] = append(children[st.Parent], pid)
 		marked, cause := j.hasMark(pid, mark)
-		if cause != nil && unreadable(pid) {
+		if cause != nil && unreadable(pid) && (err == nil || !errors.Is(cause, errHeldUp)) {
 			err = fmt.Errorf("cannot read process %d: %w", pid, cause)
 		}
 		if !marked {
@@ -174,6 +174,9 @@ func (j *Job) marked() (list []seen, err error) {
 	}
 	for i := 0; i < len(list); i++ {
 		parent := list[i].pid
+		if list[i].gone() { // another process may have got its ID
+			continue
+		}
 		for _, pid := range children[parent] {
 			if found[pid] {
 				continue
@@ -190,7 +193,11 @@ func (j *Job) marked() (list []seen, err error) {
 
 // see identifies the process that has an ID.
 func see(pid int) seen {
-	return seen{pid: pid, start: process.Start(pid), user: process.Read(pid).User}
+	p := seen{pid: pid, start: process.Start(pid), user: -1}
+	if now := process.Read(pid); now.State != 0 {
+		p.user = now.User
+	}
+	return p
 }
 
 // hasMark reports whether a process itself has a mark of the job.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -49,7 +50,12 @@ func (j *Job) endMarkedOnce(patience time.Duration) {
 		return
 	}
 	var left []seen
-	if left, j.unswept = j.endMarked(patience); j.unswept == nil {
+	left, j.unswept = j.endMarked(patience)
+	if errors.Is(j.unswept, errHeldUp) {
+		// It may be another process of the owner, which could keep the directory and the GPUs of this job for ever.
+		j.unswept = nil
+	}
+	if j.unswept == nil {
 		_ = j.Dir.WriteFile(fileSwept, formatSurvivors(left))
 	}
 }

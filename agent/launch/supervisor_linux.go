@@ -105,7 +105,8 @@ func (s *supervisor) ended(fd int) (status syscall.WaitStatus, ended bool, err e
 		}
 	}
 	if fd < 0 {
-		return 0, process.Start(s.pid) != s.start || process.Read(s.pid).State == 'Z', nil
+		state, start := process.Read(s.pid).State, process.Start(s.pid)
+		return 0, state == 0 || state == 'Z' || start != 0 && start != s.start, nil
 	}
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, 0)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 // processor is given more time. The file status does not need the lock.
 //
 // A reader that is held up keeps a thread until the process goes on. If there are mostHeld, or mostOfUser for processes of
-// one user, further questions about them have no answers.
+// one user, further questions about them have no answers. A reader counts for some time after it has got its answer:
+// otherwise processes that hold up each reader for a moment only would take more time of the callers.
 
 const (
 	// An answer usually takes microseconds, that about the memory of a large process seconds. The caller looks at the thread
@@ -24,6 +26,8 @@ const (
 	lookPause = 50 * time.Millisecond
 	mostLooks = 2
 	patience  = 20 * time.Second
+
+	remembered = 10 * time.Second // how long a reader counts after its answer
 
 	mostHeld   = 256
 	mostOfUser = 8
@@ -47,7 +51,9 @@ type question struct {
 	thread    int    // of the other goroutine; 0 before it has begun; under held.mu
 	done      int    // an eventfd that can be read when there is the answer
 
-	left, over bool // the caller has left, the answer is there; both under held.mu
+	// Under held.mu: the caller has left, and the answer is there, since when.
+	left, over bool
+	since      time.Time
 }
 
 // fileInTime reads a small file of a process, or nothing if the process holds that up. The result is valid until the
@@ -112,12 +118,16 @@ func ask(pid int, name string, f func()) *question {
 func (q *question) isAnswered() bool {
 	end := time.Now().Add(patience)
 	for looks := 0; looks < mostLooks && time.Now().Before(end); {
-		fds := []unix.PollFd{{Fd: int32(q.done), Events: unix.POLLIN}}
-		switch n, err := unix.Poll(fds, int(lookPause/time.Millisecond)); {
-		case err == unix.EINTR:
-			continue
-		case n > 0:
-			return true
+		// Signals, of which a job can cause many, interrupt poll(2).
+		for next := time.Now().Add(lookPause); ; {
+			fds := []unix.PollFd{{Fd: int32(q.done), Events: unix.POLLIN}}
+			n, err := unix.Poll(fds, int(max(time.Until(next), 0)/time.Millisecond)+1)
+			if n > 0 {
+				return true
+			}
+			if err != unix.EINTR || time.Now().After(next) {
+				break
+			}
 		}
 		held.mu.Lock()
 		thread := q.thread
@@ -140,9 +150,10 @@ func isHeld(pid int) bool {
 	user := Read(pid).User
 	held.mu.Lock()
 	defer held.mu.Unlock()
+	held.list = slices.DeleteFunc(held.list, func(q *question) bool { return q.over && time.Since(q.since) > remembered })
 	of := 0
 	for _, q := range held.list {
-		if q.pid == pid {
+		if q.pid == pid && !q.over {
 			return true
 		}
 		if q.user == user {
@@ -167,22 +178,16 @@ func (q *question) answer() {
 	}
 	held.mu.Lock()
 	defer held.mu.Unlock()
-	held.read = held.read.Plus(read)
 	q.over = true
-	if !q.left {
+	if q.left {
+		closeFile(q.done)
+		q.since = time.Now()
+	} else {
 		one := [8]byte{1, 1, 1, 1, 1, 1, 1, 1} // any number, in any byte order
-		_, _ = unix.Write(q.done, one[:])
-		return
+		n, _ := unix.Write(q.done, one[:])
+		read = read.Plus(Transfer{Bytes: uint64(max(n, 0)), Calls: 1})
 	}
-	closeFile(q.done)
-	for i, other := range held.list {
-		if other == q {
-			last := len(held.list) - 1
-			held.list[i], held.list[last] = held.list[last], nil
-			held.list = held.list[:last]
-			break
-		}
-	}
+	held.read = held.read.Plus(read)
 }
 
 // release ends the use of the answer.

@@ -102,6 +102,7 @@ func TestHeldUp(t *testing.T) {
 		t.Fatal("a question has no answer")
 	}
 	release()
+	// It is asked again at once: it is one of mostOfUser.
 	for end := time.Now().Add(patience); Start(pid) == 0; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatal("the process is not asked again after it was released")
