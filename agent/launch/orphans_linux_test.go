@@ -260,6 +260,7 @@ func (p *place) groups(t testing.TB, o *Assignment) *Groups {
 // TestDaemonOfPrologIsNotEnded checks that a daemon that a prolog of another user than the owner has started outlives the
 // job.
 func TestDaemonOfPrologIsNotEnded(t *testing.T) {
+	testenv.Require(t, testenv.Root) // a prolog of another user
 	p := newPlace(t)
 	o := must(p.order("exit 3"))
 	prolog := p.script(t, "setsid sh -c 'echo $$ > "+p.dir+"/out/daemon; exec sleep 1000' >/dev/null 2>&1 &\nuntil test -s "+p.dir+"/out/daemon; do sleep 0.01; done")
