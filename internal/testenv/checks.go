@@ -172,7 +172,18 @@ func checkOCS() error {
 // checkCgroup tries every mounted hierarchy, because which one can be written
 // depends on the container around us and not on the kernel. An ordinary user can
 // write at most the group that it is in.
-func checkCgroup() error {
+func checkCgroup() error { return checkGroupWith("") }
+
+func checkFreezer() error {
+	unified, v1 := checkGroupWith("cgroup.freeze"), checkGroupWith("freezer.state")
+	if unified == nil || v1 == nil {
+		return nil
+	}
+	return unified
+}
+
+// checkGroupWith tries to make a group that has a file; empty for any group.
+func checkGroupWith(file string) error {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
@@ -198,7 +209,10 @@ func checkCgroup() error {
 		for _, top := range dirs {
 			dir, err := os.MkdirTemp(top, "execd-testenv-")
 			if err == nil {
-				return os.Remove(dir)
+				_, err = os.Stat(filepath.Join(dir, file))
+				if err = errors.Join(err, os.Remove(dir)); err == nil {
+					return nil
+				}
 			}
 			errs = append(errs, err)
 		}

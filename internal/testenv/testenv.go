@@ -59,6 +59,7 @@ const (
 	GridEngine Need = "gridengine" // Debian's gridengine-master, -exec and -client
 	OCS        Need = "ocs"        // an installation of Open Cluster Scheduler, which EXECD_TEST_OCS names; no part of CI
 	Cgroup     Need = "cgroup"     // a cgroup hierarchy in which groups can be made
+	Freezer    Need = "freezer"    // a cgroup hierarchy in which groups can be frozen
 	Pids       Need = "pids"       // the hierarchy of controller pids of cgroup v1, in which groups can be made
 	VM         Need = "vm"         // the programs for temporary virtual machines
 	Guest      Need = "guest"      // the machine is such a virtual machine itself: tests may change its clock and its users
@@ -97,6 +98,7 @@ var checks = map[Need]func() error{
 	GridEngine: checkGridEngine,
 	OCS:        checkOCS,
 	Cgroup:     checkCgroup,
+	Freezer:    checkFreezer,
 	Pids:       checkPids,
 	VM:         checkVM,
 	Guest:      checkGuest,

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/execd-project/execd/internal/testenv"
 	"github.com/execd-project/execd/job"
 	"github.com/execd-project/execd/limits/group"
 	"github.com/execd-project/execd/quantity"
@@ -40,6 +41,20 @@ func (j *testJob) isIn(pid int) bool {
 		text, err := os.ReadFile(filepath.Join(dir, group.Procs))
 		return err != nil || !slices.Contains(strings.Fields(string(text)), strconv.Itoa(pid))
 	})
+}
+
+// needs skips the test, or fails it, if the group of the job has none of some files: see testenv.Require.
+func (j *testJob) needs(need testenv.Need, files ...group.File) {
+	j.t.Helper()
+	if !slices.ContainsFunc(files, func(f group.File) bool { return j.group.File[f] != "" }) {
+		testenv.Require(j.t, need)
+		j.t.Fatalf("this machine has %s, but the group of the job has none of %v", need, files)
+	}
+}
+
+func (j *testJob) needsFreezer() {
+	j.t.Helper()
+	j.needs(testenv.Freezer, group.CgroupFreeze, group.FreezerState)
 }
 
 // TestMethodsAreInTheGroup runs a program of the user in a method: the method finds it in the PATH of the job. The
@@ -114,9 +129,7 @@ func TestMethodsOfAFrozenJob(t *testing.T) {
 			j := count(t, best())
 			j.command(name, j.script("method", "sh -c 'exit 0' && "+do+"; echo method >>"+j.log)+" $job_pid")
 			j.hold(byGroup)
-			if j.group.File[group.CgroupFreeze] == "" && j.group.File[group.FreezerState] == "" {
-				t.Skip("needs a freezer")
-			}
+			j.needsFreezer()
 			j.begin()
 			j.order(unix.SIGSTOP)
 			open, err := group.Open(j.group)
@@ -144,9 +157,7 @@ func TestSuspendedAfterCommand(t *testing.T) {
 	j := count(t, best())
 	j.command("migr_command", "exit 1")
 	j.hold(byGroup)
-	if j.group.File[group.CgroupFreeze] == "" && j.group.File[group.FreezerState] == "" {
-		t.Skip("needs a freezer")
-	}
+	j.needsFreezer()
 	j.begin()
 	j.order(unix.SIGSTOP)
 	j.traced("signal SIGSTOP")
@@ -185,9 +196,7 @@ func TestTerminateMethodStopped(t *testing.T) {
 		j.d.TerminateMethod = j.script("method", "/bin/true; kill -KILL $1") + " $job_pid"
 		j.threads = 7
 		j.hold(byGroup)
-		if j.group.File[group.PidsMax] == "" {
-			t.Skip("needs the pids controller")
-		}
+		j.needs(testenv.Pids, group.PidsMax)
 		j.write()
 		j.start()
 		ready.expect("ready")
