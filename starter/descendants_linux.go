@@ -99,7 +99,7 @@ func (s *Shepherd) isOwners(pid int) bool {
 	ours, err := oslite.Readlink("/proc/self/ns/user")
 	var its string
 	var err2 error
-	if !process.InTime(pid, func() { its, err2 = oslite.Readlink("/proc/" + itoa(pid) + "/ns/user") }) {
+	if process.InTime(pid, func() { its, err2 = oslite.Readlink("/proc/" + itoa(pid) + "/ns/user") }) != nil {
 		return true
 	}
 	return err == nil && err2 == nil && its != ours

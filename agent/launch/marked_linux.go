@@ -160,7 +160,7 @@ func (j *Job) marked() (list []seen, err error) {
 		}
 		children[st.Parent] = append(children[st.Parent], pid)
 		marked, cause := j.hasMark(pid, mark)
-		if cause != nil && unreadable(pid) && (err == nil || !errors.Is(cause, errHeldUp)) {
+		if cause != nil && unreadable(pid) && (err == nil || !errors.Is(cause, process.ErrHeldUp)) {
 			err = fmt.Errorf("cannot read process %d: %w", pid, cause)
 		}
 		if !marked {
@@ -217,8 +217,8 @@ func (j *Job) hasMark(pid int, environment []byte) (bool, error) {
 		return false, nil
 	}
 	var b []byte
-	if !process.InTime(pid, func() { b, err = oslite.Read(path + "/environ") }) {
-		return false, errHeldUp
+	if err := process.InTime(pid, func() { b, err = oslite.Read(path + "/environ") }); err != nil {
+		return false, err
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		// A program that others may not trace (ssh-agent(1)): a daemon without root's rights recognises it
@@ -237,8 +237,6 @@ func (j *Job) hasMark(pid int, environment []byte) (bool, error) {
 	}
 	return false, nil
 }
-
-var errHeldUp = errors.New("it holds up the kernel")
 
 // numbersOf returns the numbers after a key of /proc/PID/status.
 func numbersOf(status []byte, key string) []int {

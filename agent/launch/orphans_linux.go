@@ -51,7 +51,7 @@ func (j *Job) endMarkedOnce(patience time.Duration) {
 	}
 	var left []seen
 	left, j.unswept = j.endMarked(patience)
-	if errors.Is(j.unswept, errHeldUp) {
+	if errors.Is(j.unswept, process.ErrHeldUp) {
 		// It may be another process of the owner, which could keep the directory and the GPUs of this job for ever.
 		j.unswept = nil
 	}

@@ -141,17 +141,23 @@ func testOrphans(t *testing.T, how string, another bool) {
 	p.nothingLeft(t)
 }
 
-// TestHeldUpProcessDelaysNoCollection checks that the end of a job whose supervisor was killed does not wait for a process of
-// another user that holds up the kernel (see package heldup).
-func TestHeldUpProcessDelaysNoCollection(t *testing.T) {
-	pid, _ := heldup.Start(t)
-	p := newPlace(t)
+// spread starts the job of several processes, and returns it with its innermost process.
+func (p *place) spread(t *testing.T) (j *Job, inner int) {
+	t.Helper()
 	j, err := Prepare(p.spool, must(p.order(spread(p.dir+"/out"))), seven)
 	if err != nil {
 		t.Fatal(err)
 	}
 	launched(t, j)
-	inner := pidIn(t, p.dir+"/out/inner")
+	return j, pidIn(t, p.dir+"/out/inner")
+}
+
+// TestHeldUpProcessDelaysNoCollection checks that the end of a job whose supervisor was killed does not wait for a process of
+// another user that holds up the kernel (see package heldup).
+func TestHeldUpProcessDelaysNoCollection(t *testing.T) {
+	pid, _ := heldup.Start(t, 0)
+	p := newPlace(t)
+	j, inner := p.spread(t)
 	j.Destroy()
 	status := waited(t, j)
 	outcome := make(chan *job.Outcome, 1)
@@ -173,16 +179,29 @@ func TestHeldUpProcessDelaysNoCollection(t *testing.T) {
 	p.nothingLeft(t)
 }
 
+// TestHeldUpProcessOfTheOwner checks that a process of the owner of a job that holds up the kernel, and does not belong to the
+// job, does not keep the directory of the job.
+func TestHeldUpProcessOfTheOwner(t *testing.T) {
+	const nobody = 65534
+	pid, _ := heldup.Start(t, nobody)
+	p := newPlace(t)
+	j, inner := p.spread(t)
+	j.Destroy()
+	j.Collect(waited(t, j))
+	if err := j.Remove(false); err != nil || alive(inner) {
+		t.Errorf("%v; the job's process lives: %t", err, alive(inner))
+	}
+	if !alive(pid) {
+		t.Error("the other process of the owner was ended")
+	}
+	p.nothingLeft(t)
+}
+
 // TestUnreadableProcesses checks that an agent that has too many open files to read /proc does not
 // take the remaining processes of a job for ended. It keeps the job until it has ended them.
 func TestUnreadableProcesses(t *testing.T) {
 	p := newPlace(t)
-	j, err := Prepare(p.spool, must(p.order(spread(p.dir+"/out"))), seven)
-	if err != nil {
-		t.Fatal(err)
-	}
-	launched(t, j)
-	inner := pidIn(t, p.dir+"/out/inner")
+	j, inner := p.spread(t)
 	survivor := seen{pid: inner, start: process.Start(inner)}
 	j.Destroy()
 	waited(t, j)
@@ -216,12 +235,7 @@ func TestUnreadableProcesses(t *testing.T) {
 // ended.
 func TestSurvivorsKeepTheJob(t *testing.T) {
 	p := newPlace(t)
-	j, err := Prepare(p.spool, must(p.order(spread(p.dir+"/out"))), seven)
-	if err != nil {
-		t.Fatal(err)
-	}
-	launched(t, j)
-	inner := pidIn(t, p.dir+"/out/inner")
+	j, inner := p.spread(t)
 	j.Destroy()
 	waited(t, j)
 	survivor := seen{pid: inner, start: process.Start(inner)}

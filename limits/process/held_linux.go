@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -56,22 +57,26 @@ type question struct {
 	since      time.Time
 }
 
+// ErrHeldUp means that a process holds up the answer to a question about it, or that too many processes of its user do so.
+var ErrHeldUp = errors.New("the process holds up the kernel")
+
 // fileInTime reads a small file of a process, or nothing if the process holds that up. The result is valid until the
 // caller releases the question.
 func fileInTime(pid int, name string) (*question, []byte) {
-	q := ask(pid, name, nil)
-	if q == nil {
+	q, err := ask(pid, name, nil)
+	if err != nil {
 		return nil, nil
 	}
 	return q, q.room[:q.n]
 }
 
-// InTime calls f in another goroutine, and reports whether f has returned. f asks the kernel about a process, which may hold
-// it up. If InTime reports false, f was not called, or may still run: the caller must not use what it shares with f.
-func InTime(pid int, f func()) bool {
-	q := ask(pid, "", f)
+// InTime calls f in another goroutine, and waits until it has returned. f asks the kernel about a process, which may hold
+// it up. After an error f was not called, or may still run: the caller must not use what it shares with f. The error is
+// ErrHeldUp, or says that this process has too many open files.
+func InTime(pid int, f func()) error {
+	q, err := ask(pid, "", f)
 	q.release()
-	return q != nil
+	return err
 }
 
 // Helped returns the number of bytes that this process has read from files of processes in other threads than those of the callers.
@@ -81,10 +86,10 @@ func Helped() Transfer {
 	return held.read
 }
 
-// ask returns an answered question, or nil.
-func ask(pid int, name string, f func()) *question {
+// ask returns an answered question.
+func ask(pid int, name string, f func()) (*question, error) {
 	if isHeld(pid) {
-		return nil
+		return nil, ErrHeldUp
 	}
 	held.mu.Lock()
 	q := held.idle
@@ -93,7 +98,7 @@ func ask(pid int, name string, f func()) *question {
 	if q == nil {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 		if err != nil {
-			return nil // too many open files
+			return nil, err
 		}
 		q = &question{done: fd}
 	}
@@ -107,11 +112,11 @@ func ask(pid int, name string, f func()) *question {
 	if !q.over {
 		q.left = true
 		held.list = append(held.list, q)
-		return nil
+		return nil, ErrHeldUp
 	}
 	var count [8]byte
 	read(q.done, count[:])
-	return q
+	return q, nil
 }
 
 // isAnswered waits for the answer. It reports false if the other thread waits in the kernel.

@@ -3,7 +3,7 @@
 // Other projects should not import this package: it may change at any time.
 //
 // The kernel reuses process numbers. Every function describes the process that has the number at
-// the time of the call. A caller that needs a specific process compares Stat.Start, or keeps a
+// the time of the call. A caller that needs a specific process compares Start, or keeps a
 // pidfd.
 //
 // The package is linked into the per-job supervisor and imports very little. All functions may be

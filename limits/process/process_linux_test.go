@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,7 +75,7 @@ func FuzzSize(f *testing.F) {
 
 // TestHeldUp checks that a process that holds up the kernel holds up no caller.
 func TestHeldUp(t *testing.T) {
-	pid, release := heldup.Start(t)
+	pid, release := heldup.Start(t, 0)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -88,7 +89,7 @@ func TestHeldUp(t *testing.T) {
 		if _, _, ok := Share(pid); ok {
 			t.Error("its share of memory is known")
 		}
-		if InTime(pid, func() {}) {
+		if !errors.Is(InTime(pid, func() {}), ErrHeldUp) {
 			t.Error("the process is asked although it holds up another question")
 		}
 		if Start(os.Getpid()) == 0 {
@@ -113,31 +114,63 @@ func TestHeldUp(t *testing.T) {
 	}
 }
 
+// TestHeldUpDuringSignals checks that signals, of which a job can cause many, do not keep a caller waiting for a process that
+// holds up the kernel.
+func TestHeldUpDuringSignals(t *testing.T) {
+	pid, _ := heldup.Start(t, 0)
+	thread, answered := make(chan int, 1), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		thread <- unix.Gettid()
+		if _, _, ok := Share(pid); ok {
+			t.Error("its share of memory is known")
+		}
+		close(answered)
+	}()
+	caller := <-thread
+	end := time.After(patience / 2) // with every look postponed it would take patience
+	for again := time.NewTicker(lookPause / 10); ; {
+		select {
+		case <-answered:
+			again.Stop()
+			return
+		case <-end:
+			t.Fatal("the caller waits as long as there are signals")
+		case <-again.C:
+			_ = unix.Tgkill(os.Getpid(), caller, unix.SIGURG)
+		}
+	}
+}
+
 // TestHeldUpByMany checks that only some threads wait for processes.
 func TestHeldUpByMany(t *testing.T) {
-	set := func(all, user, of int) {
+	set := func(all, user, of int, answered time.Duration) {
 		held.mu.Lock()
 		defer held.mu.Unlock()
 		held.list = nil
 		for i := range all {
-			q := &question{pid: -1, user: -1}
+			q := &question{pid: -1, user: -1, over: answered > 0, since: time.Now().Add(-answered)}
 			if i < of {
 				q.user = user
 			}
 			held.list = append(held.list, q)
 		}
 	}
-	t.Cleanup(func() { set(0, 0, 0) })
+	t.Cleanup(func() { set(0, 0, 0, 0) })
 	for name, test := range map[string]struct {
 		all, user, of int
+		answered      time.Duration // ago
 		want          bool
 	}{
-		"all":                 {mostHeld, -1, 1, false},
-		"all of this user":    {mostOfUser, os.Getuid(), mostOfUser, false},
-		"all of another user": {mostOfUser, os.Getuid() + 1, mostOfUser, true},
+		"all":                         {mostHeld, -1, 1, 0, false},
+		"all of this user":            {mostOfUser, os.Getuid(), mostOfUser, 0, false},
+		"all of another user":         {mostOfUser, os.Getuid() + 1, mostOfUser, 0, true},
+		"answered a moment ago":       {mostOfUser, os.Getuid(), mostOfUser, remembered / 2, false},
+		"answered a longer while ago": {mostOfUser, os.Getuid(), mostOfUser, 2 * remembered, true},
 	} {
-		set(test.all, test.user, test.of)
-		if got := InTime(os.Getpid(), func() {}); got != test.want || (Start(os.Getpid()) != 0) != test.want {
+		set(test.all, test.user, test.of, test.answered)
+		if got := InTime(os.Getpid(), func() {}) == nil; got != test.want || (Start(os.Getpid()) != 0) != test.want {
 			t.Errorf("%s: asked %t, expected %t", name, got, test.want)
 		}
 	}

@@ -49,31 +49,50 @@ func Device(t testing.TB) string {
 	return path
 }
 
+// Failure begins the line that is printed instead of the ID if a process cannot hold up the kernel, for example because users
+// cannot make namespaces.
+const Failure = "cannot hold up the kernel:"
+
 // Environment returns variables with which the test program starts a process that holds up the kernel, prints its ID,
 // and never ends.
 func Environment(device string) []string {
 	return []string{roleEnv + "=" + roleJob, deviceEnv + "=" + device}
 }
 
-// Start starts a process that holds up the kernel until release is called, and returns its ID. Both end with the test.
-func Start(t testing.TB) (pid int, release func()) {
+// Program copies the test program to a file in a directory, so that every user who can enter the directory can execute it,
+// and returns its path.
+func Program(t testing.TB, dir string) string {
 	t.Helper()
-	self, err := os.Executable()
+	text, err := os.ReadFile("/proc/self/exe")
+	path := filepath.Join(dir, "hostile")
+	if err == nil {
+		err = os.WriteFile(path, text, 0o755) //nolint:gosec // for other users
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(append(os.Environ(), inputEnv+"=1"), Environment(Device(t))...)
+	return path
+}
+
+// Start starts a process of a user that holds up the kernel until release is called, and returns its ID. Both end with the
+// test.
+func Start(t testing.TB, uid int) (pid int, release func()) {
+	t.Helper()
+	device, dir := Device(t), t.TempDir()
+	testenv.LetIn(t, dir)
+	cmd := exec.CommandContext(t.Context(), Program(t, dir))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	cmd.Env = append(append(os.Environ(), inputEnv+"=1"), Environment(device)...)
 	cmd.Stderr = os.Stderr
 	first, end := testenv.Begin(t, cmd)
-	pid, err = strconv.Atoi(strings.TrimSpace(first))
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
 	if err != nil {
-		t.Skipf("no process can hold up the kernel: %q", first)
+		t.Skip(first)
 	}
 	return pid, func() { go func() { _ = end() }() } // closes the input, and then waits for the end of the test
 }
 
-func init() { //nolint:gochecknoinits // every test program that imports the package can be told to be such a process
+func init() { //nolint:gochecknoinits // the environment decides before the tests begin whether the program is such a process
 	var err error
 	switch os.Getenv(roleEnv) {
 	case roleJob:
@@ -85,8 +104,8 @@ func init() { //nolint:gochecknoinits // every test program that imports the pac
 	default:
 		return
 	}
-	fmt.Fprintln(os.Stderr, err) //nolint:forbidigo // of a test
-	os.Exit(1)                   //nolint:forbidigo // nothing else of the test program may run
+	fmt.Println(Failure, err) //nolint:forbidigo // for the test
+	os.Exit(1)                //nolint:forbidigo // nothing else of the test program may run
 }
 
 // job starts the owner of a file system in namespaces of its own.

@@ -93,7 +93,7 @@ func frontSpool(pid int) (dir string, ok bool) {
 // memory of the process, which can hold up the kernel.
 func commandLine(pid int) string {
 	var text []byte
-	if !process.InTime(pid, func() { text, _ = os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline") }) {
+	if process.InTime(pid, func() { text, _ = os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline") }) != nil {
 		return ""
 	}
 	return string(text)
